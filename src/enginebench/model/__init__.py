@@ -1,0 +1,1 @@
+"""Frozen data that the rest of the program hands around. No behaviour, no I/O."""
