@@ -1,1 +1,1 @@
-
+"""What is sent: pure functions from (workload, seed, i) to the i-th request."""
