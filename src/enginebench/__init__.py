@@ -9,13 +9,13 @@ __all__ = ["Run", "__version__", "load"]
 
 if TYPE_CHECKING:
     from enginebench.model.run import Run
-    from enginebench.store import load
+    from enginebench.store.loading import load
 
 
 def __getattr__(name: str) -> object:
     # Lazy, so that `enginebench --help` does not pay for pandas and pyarrow.
     if name == "load":
-        from enginebench.store import load
+        from enginebench.store.loading import load
 
         return load
     if name == "Run":

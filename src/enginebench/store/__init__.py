@@ -1,0 +1,1 @@
+"""The run folder, in and out. docs/formats.md describes every file."""

@@ -1,0 +1,115 @@
+"""One folder per run: created, kept current while the run lasts, loaded again by anyone."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from enginebench.errors import StorageError, UserError
+from enginebench.model.plan import Cell, CellResult, Window
+from enginebench.store.records import FORMAT_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Paths inside one run folder, and run.json."""
+
+    path: Path
+
+    @property
+    def meta_path(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def lock_path(self) -> Path:
+        return self.path / "spool" / "lock"
+
+    def records_path(self, cell: Cell, worker: int) -> Path:
+        return self.path / "records" / f"{cell.file_stem}-w{worker}.parquet"
+
+    def spool_path(self, cell: Cell, worker: int) -> Path:
+        return self.path / "spool" / f"{cell.file_stem}-w{worker}.spool"
+
+    def log_path(self, target: str) -> Path:
+        return self.path / "logs" / f"{target}.txt"
+
+    def spools(self) -> list[Path]:
+        return sorted((self.path / "spool").glob("*.spool"))
+
+    def write_meta(self, meta: dict[str, Any]) -> None:
+        write_atomically(self.meta_path, json.dumps(meta, indent=1, allow_nan=False).encode())
+
+    def read_meta(self) -> dict[str, Any]:
+        try:
+            meta: dict[str, Any] = json.loads(self.meta_path.read_bytes())
+        except FileNotFoundError:
+            raise UserError(f"{self.path} is not a run folder: it has no run.json") from None
+        except (OSError, ValueError) as error:
+            raise StorageError(f"cannot read {self.meta_path}: {error}") from error
+        if meta.get("format") != FORMAT_VERSION:
+            raise StorageError(
+                f"{self.path} has run format {meta.get('format')}; this version reads {FORMAT_VERSION}: "
+                "upgrade enginebench"
+            )
+        return meta
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """A reader sees the old file or the new one, never half of one. Raises StorageError."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_bytes(content)
+        os.replace(partial, path)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def create(parent: Path | None, name: str) -> RunFolder:
+    """A new folder: `parent` itself when given and not yet in use, else reports/<utc-time>_<name>.
+
+    A folder that already holds something is never written over.
+    """
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    path = parent or Path("reports") / f"{stamp}_{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
+    try:
+        if path.is_dir() and any(path.iterdir()):
+            if parent is not None:
+                raise UserError(f"{path} is not empty; give --out a new or empty folder")
+            return create(path.with_name(f"{path.name}-{os.getpid()}"), name)
+        for part in ("records", "spool", "logs"):
+            (path / part).mkdir(parents=True)
+    except OSError as error:
+        raise UserError(f"cannot make the run folder {path}: {error.strerror}") from error
+    return RunFolder(path)
+
+
+@contextmanager
+def locked(folder: RunFolder) -> Iterator[bool]:
+    """Holds the run's lock; yields False when its run is alive and holds it. The kernel frees the
+    lock when its holder dies, however that happens."""
+    folder.lock_path.parent.mkdir(exist_ok=True)
+    with folder.lock_path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+def cell_result(plain: dict[str, Any]) -> CellResult:
+    """The inverse of `dataclasses.asdict` on a CellResult."""
+    window = plain["window"]
+    return CellResult(**{**plain, "cell": Cell(**plain["cell"]), "window": Window(**window) if window else None})
+
+
+def plain_cell(result: CellResult) -> dict[str, Any]:
+    return asdict(result)

@@ -1,0 +1,31 @@
+"""Reading a run back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from enginebench.analysis.summary import summarise
+from enginebench.model.run import Run
+from enginebench.store.folder import RunFolder, cell_result
+from enginebench.store.records import read_records
+from enginebench.store.recover import recover_dead_run
+
+
+def load(folder: str | os.PathLike[str]) -> Run:
+    """Reads a run. A run that died is first recovered from its spool; a live one gives what its
+    finished cells hold.
+
+    Raises UserError when the folder is not a run, StorageError when it cannot be read.
+    """
+    run_folder = RunFolder(Path(folder))
+    run_folder.read_meta()
+    recover_dead_run(run_folder)
+    meta = run_folder.read_meta()
+    return Run(
+        folder=run_folder.path,
+        meta=meta,
+        cells=tuple(cell_result(c) for c in meta["cells"]),
+        records=read_records(sorted((run_folder.path / "records").glob("*.parquet"))),
+        derive=summarise,
+    )

@@ -1,0 +1,128 @@
+"""Records as Arrow columns and Parquet files: the public format of `records/*.parquet`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from enginebench.model.record import Chunks, Record
+
+FORMAT_VERSION = 1
+"""Of the run folder. Added columns keep it; a renamed or re-defined one raises it."""
+
+_WORD = pa.dictionary(pa.int8(), pa.string())
+_NAME = pa.dictionary(pa.int32(), pa.string())
+
+# Chunks attribute -> (column, element type)
+_CHUNK_COLUMNS = {
+    "arrived_ns": ("chunk_arrived_ns", pa.int64()),
+    "read_ns": ("chunk_read_ns", pa.int64()),
+    "coalesced": ("chunk_coalesced", pa.bool_()),
+    "n_bytes": ("chunk_bytes", pa.int32()),
+    "n_chars": ("chunk_chars", pa.int32()),
+    "n_tokens": ("chunk_tokens", pa.int32()),
+    "choice": ("chunk_choice", pa.int16()),
+    "kind": ("chunk_kind", _WORD),
+}
+
+_TYPES: dict[str, pa.DataType] = {
+    **dict.fromkeys(("target", "error_kind", "finish_reason"), _NAME),
+    **dict.fromkeys(("load", "phase", "endpoint", "outcome", "http_version", "stamp_source", "token_source"), _WORD),
+    **dict.fromkeys(("error_message", "prompt_sha256", "text", "server_timings", "ratelimit", "request_id"), pa.string()),
+    **dict.fromkeys(("retried", "connection_reused", "clock_stepped"), pa.bool_()),
+    **dict.fromkeys(("repeat", "session", "turn", "worker", "engine_start", "status"), pa.int32()),
+    "level": pa.float64(),
+}  # fmt: skip
+
+
+def _schema() -> pa.Schema:
+    columns: list[pa.Field] = []
+    for item in fields(Record):
+        if item.name == "chunks":
+            columns += [pa.field(name, pa.list_(kind)) for name, kind in _CHUNK_COLUMNS.values()]
+        else:
+            columns.append(pa.field(item.name, _TYPES.get(item.name, pa.int64())))
+    return pa.schema(columns, metadata={"enginebench_format": str(FORMAT_VERSION)})
+
+
+SCHEMA = _schema()
+"""One row per request. Everything not named above is int64: nanoseconds and counts."""
+
+_STAMPS = ["chunk_arrived_ns.list.element", "chunk_read_ns.list.element"]
+
+
+def table(records: Sequence[Record]) -> pa.Table:
+    """Records as one Arrow table of `SCHEMA`."""
+    columns: dict[str, pa.Array] = {}
+    for item in fields(Record):
+        if item.name != "chunks":
+            columns[item.name] = pa.array([getattr(r, item.name) for r in records], SCHEMA.field(item.name).type)
+    for item in fields(Chunks):
+        name = _CHUNK_COLUMNS[item.name][0]
+        columns[name] = pa.array([getattr(r.chunks, item.name) for r in records], SCHEMA.field(name).type)
+    return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+class RecordWriter:
+    """Writes one Parquet file group by group under a temporary name; renamed when complete."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._partial = path.with_suffix(".parquet.partial")
+        self._pending: list[Record] = []
+        self._pending_chunks = 0
+        self._writer = pq.ParquetWriter(
+            self._partial,
+            SCHEMA,
+            compression="zstd",
+            use_dictionary=[n for n in SCHEMA.names if pa.types.is_dictionary(SCHEMA.field(n).type)]
+            + ["chunk_kind.list.element"],
+            column_encoding=dict.fromkeys(_STAMPS, "DELTA_BINARY_PACKED"),
+        )
+
+    def add(self, record: Record) -> None:
+        self._pending.append(record)
+        self._pending_chunks += len(record.chunks.kind)
+        if self._pending_chunks >= 200_000 or len(self._pending) >= 20_000:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._pending:
+            self._writer.write_table(table(self._pending))
+            self._pending, self._pending_chunks = [], 0
+
+    def __enter__(self) -> RecordWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._flush()
+        self._writer.close()
+        if kind is None:
+            os.replace(self._partial, self._path)
+        else:
+            self._partial.unlink(missing_ok=True)
+
+
+def read_records(paths: Sequence[Path]) -> pa.Table:
+    """All records of a run in one table; an empty one when there are no files. Columns that a file
+    of an older version lacks are null; columns this version does not know are kept out."""
+    tables = []
+    for path in paths:
+        raw = pq.read_table(path)
+        columns = [
+            raw.column(f.name).cast(f.type) if f.name in raw.column_names else pa.nulls(len(raw), f.type)
+            for f in SCHEMA
+        ]
+        tables.append(pa.table(columns, schema=SCHEMA))
+    if not tables:
+        return SCHEMA.empty_table()
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
