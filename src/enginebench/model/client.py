@@ -35,12 +35,20 @@ class Client(Protocol):
     """Sends calls and stamps what comes back. A failed request is a Capture, never an exception."""
 
     async def send(self, call: Call) -> Capture:
-        """Returns when the response has ended, in whatever way. Cancelling the task frees the
-        connection and leaves the capture with ending `cancelled`."""
+        """Returns when the response has ended, in whatever way."""
         ...
 
     def in_flight(self) -> Sequence[Capture]:
         """Captures that have begun and not ended, for the spool and the live view."""
+        ...
+
+    @property
+    def chunks_read(self) -> int:
+        """Chunks of all calls so far, for the live view."""
+        ...
+
+    def abort(self) -> None:
+        """Ends every call in flight: each `send` then returns its capture, ending `cancelled`."""
         ...
 
     async def close(self) -> None: ...

@@ -108,7 +108,9 @@ def locked(folder: RunFolder) -> Iterator[bool]:
 def cell_result(plain: dict[str, Any]) -> CellResult:
     """The inverse of `dataclasses.asdict` on a CellResult."""
     window = plain["window"]
-    return CellResult(**{**plain, "cell": Cell(**plain["cell"]), "window": Window(**window) if window else None})
+    return CellResult(
+        **{**plain, "cell": Cell(**plain["cell"]), "window": Window(**window) if window else None}
+    )
 
 
 def plain_cell(result: CellResult) -> dict[str, Any]:

@@ -31,14 +31,15 @@ _CHUNK_COLUMNS = {
     "kind": ("chunk_kind", _WORD),
 }
 
-_TYPES: dict[str, pa.DataType] = {
-    **dict.fromkeys(("target", "error_kind", "finish_reason"), _NAME),
-    **dict.fromkeys(("load", "phase", "endpoint", "outcome", "http_version", "stamp_source", "token_source"), _WORD),
-    **dict.fromkeys(("error_message", "prompt_sha256", "text", "server_timings", "ratelimit", "request_id"), pa.string()),
-    **dict.fromkeys(("retried", "connection_reused", "clock_stepped"), pa.bool_()),
-    **dict.fromkeys(("repeat", "session", "turn", "worker", "engine_start", "status"), pa.int32()),
-    "level": pa.float64(),
-}  # fmt: skip
+_COLUMNS_OF_TYPE: dict[pa.DataType, tuple[str, ...]] = {
+    _NAME: ("target", "error_kind", "finish_reason"),
+    _WORD: ("load", "phase", "endpoint", "outcome", "http_version", "stamp_source", "token_source"),
+    pa.string(): ("error_message", "prompt_sha256", "text", "server_timings", "ratelimit", "request_id"),
+    pa.bool_(): ("retried", "connection_reused", "clock_stepped"),
+    pa.int32(): ("repeat", "session", "turn", "worker", "engine_start", "status"),
+    pa.float64(): ("level",),
+}
+_TYPES = {name: kind for kind, names in _COLUMNS_OF_TYPE.items() for name in names}
 
 
 def _schema() -> pa.Schema:
@@ -62,7 +63,9 @@ def table(records: Sequence[Record]) -> pa.Table:
     columns: dict[str, pa.Array] = {}
     for item in fields(Record):
         if item.name != "chunks":
-            columns[item.name] = pa.array([getattr(r, item.name) for r in records], SCHEMA.field(item.name).type)
+            columns[item.name] = pa.array(
+                [getattr(r, item.name) for r in records], SCHEMA.field(item.name).type
+            )
     for item in fields(Chunks):
         name = _CHUNK_COLUMNS[item.name][0]
         columns[name] = pa.array([getattr(r.chunks, item.name) for r in records], SCHEMA.field(name).type)

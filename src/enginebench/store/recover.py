@@ -106,7 +106,9 @@ def recover_dead_run(folder: RunFolder) -> None:
             keep_text = bool(meta["scenario"].get("keep_text"))
             start_ns = decode_spool(path, folder.records_path(header.cell, header.worker), (), keep_text)
             window = Window(start_ns, None) if start_ns is not None else None
-            broken = CellResult(header.cell, window, header.engine_start, False, "the run died in this cell", {})
+            broken = CellResult(
+                header.cell, window, header.engine_start, False, "the run died in this cell", {}
+            )
             known = [c for c in meta["cells"] if c["cell"] != plain_cell(broken)["cell"]]
             meta["cells"] = [*known, plain_cell(broken)]
         if meta["status"] == "running":

@@ -9,7 +9,7 @@ measured window has begun. A frame cut short by a crash ends the file.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -46,7 +46,7 @@ class _Part(msgspec.Struct, array_like=True, tag=1):
     seq: int
     facts: RequestFacts
     scalars: list[Any]
-    reads: list[tuple[int | None, int, int, bytes]]
+    reads: Sequence[tuple[int | None, int, int, bytes]]
 
 
 class _Mark(msgspec.Struct, array_like=True, tag=2):
