@@ -51,7 +51,13 @@ class EngineExited(TargetError):
     def __init__(self, name: str, exit_status: int | None, log_path: Path | None, log_tail: str) -> None:
         self.name, self.exit_status, self.log_path, self.log_tail = name, exit_status, log_path, log_tail
         where = f"; last lines of {log_path}:\n{log_tail}" if log_tail else ""
-        super().__init__(f"{name} exited with {exit_status} before it was stopped{where}")
+        super().__init__(f"{name} ended {_how(exit_status)} before it was stopped{where}")
+
+
+def _how(exit_status: int | None) -> str:
+    if exit_status is None:
+        return "for an unknown reason"
+    return f"by signal {-exit_status}" if exit_status < 0 else f"with exit code {exit_status}"
 
 
 class EngineNotReady(TargetError):

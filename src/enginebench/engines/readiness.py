@@ -1,0 +1,201 @@
+"""When an engine is ready: it is healthy, it lists the model, and it has completed a request."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import httpx
+
+from enginebench.clock import monotonic_ns
+from enginebench.errors import TargetError
+from enginebench.model.launcher import Readiness
+from enginebench.model.request import ENDPOINT_PATHS, Dialect, EndpointKind
+from enginebench.units import NS_PER_S
+
+_PROBE_PROMPT = "Say hello."
+_PROBE_TOKENS = 4
+_QUICK_TIMEOUT_S = 5.0
+"""For /health and /v1/models: some engines hold these back while they load; we ask again."""
+_PAUSE_FIRST_S, _PAUSE_MOST_S, _PAUSE_GROWTH = 0.02, 0.5, 1.5
+_FINAL_STATUSES = frozenset({400, 401, 403, 405, 413, 415, 422})
+"""Answers to a completion that waiting does not change."""
+_SHOWN_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Whom to ask, and for what."""
+
+    name: str
+    base_url: str
+    """With its version path: http://127.0.0.1:8000/v1."""
+    base_path: str
+    """The part of `base_url` that is below the server's root; /health stands beside it."""
+    model: str
+    endpoint: EndpointKind
+    readiness: Readiness
+    dialect: Dialect
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Monotonic ns at which the engine got that far; None for what was not asked of it."""
+
+    healthy_ns: int
+    first_token_ns: int | None
+    completed_ns: int | None
+
+
+class NotReadyInTime(Exception):
+    """The deadline has passed; `last_answer` says in words what the engine said last."""
+
+    def __init__(self, last_answer: str) -> None:
+        self.last_answer = last_answer
+        super().__init__(last_answer)
+
+
+class _NotYet(Exception):
+    """What the engine answered instead, in words."""
+
+
+def wait_until_ready(probe: Probe, deadline_ns: int, check: Callable[[], None]) -> Ready:
+    """Ask until the engine is ready. `check` is called between any two questions and raises when
+    asking on is useless. Raises NotReadyInTime, and TargetError when a completion is refused for
+    good (400, 401, 422, ...)."""
+
+    def until(ask: Callable[[httpx.Client], _Answer]) -> _Answer:
+        return _ask_until(lambda: ask(client), deadline_ns, check)
+
+    readiness = probe.readiness
+    with httpx.Client(trust_env=False, timeout=_QUICK_TIMEOUT_S, headers=dict(probe.headers)) as client:
+        if readiness.health is not None:
+            health_url = probe.base_url.removesuffix(probe.base_path) + readiness.health
+            until(lambda client: _be_healthy(client, health_url))
+        if readiness.models:
+            until(lambda client: _list_model(client, probe))
+        healthy_ns = monotonic_ns()
+        if not readiness.completion:
+            return Ready(healthy_ns, None, None)
+        first_token_ns = until(lambda client: _complete(client, probe, deadline_ns))
+        return Ready(healthy_ns, first_token_ns, monotonic_ns())
+
+
+_Answer = TypeVar("_Answer")
+
+
+def _ask_until(ask: Callable[[], _Answer], deadline_ns: int, check: Callable[[], None]) -> _Answer:
+    pause_s = _PAUSE_FIRST_S
+    while True:
+        check()
+        try:
+            return ask()
+        except (_NotYet, httpx.HTTPError) as error:
+            # A refused connection may mean that the engine has just died: say that instead.
+            check()
+            if monotonic_ns() + pause_s * NS_PER_S > deadline_ns:
+                raise NotReadyInTime(_in_words(error)) from error
+            time.sleep(pause_s)
+            pause_s = min(pause_s * _PAUSE_GROWTH, _PAUSE_MOST_S)
+
+
+def _be_healthy(client: httpx.Client, url: str) -> None:
+    response = client.get(url)
+    if response.status_code != 200:
+        raise _NotYet(f"{response.status_code} from {url}")
+
+
+def _list_model(client: httpx.Client, probe: Probe) -> None:
+    url = f"{probe.base_url}/models"
+    response = client.get(url)
+    if response.status_code != 200:
+        raise _NotYet(f"{response.status_code} from {url}")
+    served = served_models(response.content)
+    if probe.model not in served:
+        raise _NotYet(f"{url} lists {', '.join(served) or 'nothing'}, not {probe.model}")
+
+
+def served_models(body: bytes) -> list[str]:
+    """The ids in an answer of /v1/models; empty where it has another form."""
+    try:
+        data = json.loads(body)["data"]
+        return [str(model["id"]) for model in data]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def _complete(client: httpx.Client, probe: Probe, deadline_ns: int) -> int:
+    """One streamed completion of a few tokens; when its first output came (monotonic ns)."""
+    url = probe.base_url + ENDPOINT_PATHS[probe.endpoint]
+    # The first completion may compile kernels for minutes; asking again would not hasten it.
+    left_s = max(1.0, (deadline_ns - monotonic_ns()) / NS_PER_S)
+    timeout = httpx.Timeout(_QUICK_TIMEOUT_S, read=left_s)
+    with client.stream("POST", url, json=_body(probe), timeout=timeout) as response:
+        if response.status_code != 200:
+            response.read()
+            answer = f"{response.status_code} to a completion: {shown(response.text)}"
+            if response.status_code in _FINAL_STATUSES:
+                raise TargetError(f"{probe.name} answers {answer}")
+            raise _NotYet(answer)
+        return _first_output_ns(response, deadline_ns)
+
+
+def _first_output_ns(response: httpx.Response, deadline_ns: int) -> int:
+    """Reads the stream to its end. Only a finish reason without an error counts as a completion:
+    `[DONE]` also follows errors, and some engines never send it."""
+    first_ns, finished = None, False
+    for line in response.iter_lines():
+        if monotonic_ns() > deadline_ns:
+            raise _NotYet("a stream that does not end")
+        if not line.startswith("data:") or (data := line[5:].strip()) == "[DONE]":
+            continue
+        try:
+            event = json.loads(data)
+        except ValueError as error:
+            raise _NotYet(f"a stream with {shown(data)}") from error
+        if not isinstance(event, dict) or event.get("error") is not None:
+            raise _NotYet(f"a stream with {shown(data)}")
+        for choice in event.get("choices") or ():
+            finished = finished or choice.get("finish_reason") is not None
+            # Tokens that end inside a character carry no text; the finish then has to do.
+            if first_ns is None and (finished or _has_output(choice)):
+                first_ns = monotonic_ns()
+    if first_ns is None or not finished:
+        raise _NotYet("a stream that ended without a finish reason")
+    return first_ns
+
+
+def _has_output(choice: dict[str, Any]) -> bool:
+    delta = choice.get("delta") or {}
+    return bool(
+        choice.get("text")
+        or any(delta.get(key) for key in ("content", "reasoning", "reasoning_content", "tool_calls"))
+    )
+
+
+def _body(probe: Probe) -> dict[str, Any]:
+    prompt: dict[str, Any] = (
+        {"messages": [{"role": "user", "content": _PROBE_PROMPT}]}
+        if probe.endpoint == "chat"
+        else {"prompt": _PROBE_PROMPT}
+    )
+    limit = {probe.dialect.max_tokens_field: _PROBE_TOKENS}
+    return {"model": probe.model, **prompt, **limit, "stream": True, **probe.dialect.extra_body}
+
+
+def shown(text: str) -> str:
+    """Foreign text made fit for one line of an error: no line breaks, no control characters."""
+    clean = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(clean.split())[:_SHOWN_CHARS] or "(nothing)"
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, httpx.ConnectError):
+        return "connection refused"
+    if isinstance(error, httpx.TimeoutException):
+        return "no answer"
+    return shown(str(error) or type(error).__name__)
