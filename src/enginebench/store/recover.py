@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from enginebench.errors import StorageError
 from enginebench.model.capture import Capture
@@ -93,24 +94,27 @@ def recover_dead_run(folder: RunFolder) -> None:
     if not folder.spools() and folder.read_meta()["status"] != "running":
         return
     with locked(folder) as ours:
-        if not ours:
-            return
-        meta = folder.read_meta()
-        for path in folder.spools():
-            try:
-                header = read_spool(path).header
-            except ValueError:
-                # Died before the header reached the disk: nothing was sent yet.
-                path.unlink()
-                continue
-            keep_text = bool(meta["scenario"].get("keep_text"))
-            start_ns = decode_spool(path, folder.records_path(header.cell, header.worker), (), keep_text)
-            window = Window(start_ns, None) if start_ns is not None else None
-            broken = CellResult(
-                header.cell, window, header.engine_start, False, "the run died in this cell", {}
-            )
-            known = [c for c in meta["cells"] if c["cell"] != plain_cell(broken)["cell"]]
-            meta["cells"] = [*known, plain_cell(broken)]
-        if meta["status"] == "running":
-            meta["status"] = "crashed"
-        folder.write_meta(meta)
+        if ours:
+            meta = folder.read_meta()
+            recover_spools(folder, meta)
+            if meta["status"] == "running":
+                meta["status"] = "crashed"
+            folder.write_meta(meta)
+
+
+def recover_spools(folder: RunFolder, meta: dict[str, Any]) -> None:
+    """Decodes every spool of `folder` and lists its cell in `meta` as broken off. The caller holds
+    the run's lock."""
+    for path in folder.spools():
+        try:
+            header = read_spool(path).header
+        except ValueError:
+            # It ended before the header reached the disk: nothing was sent yet.
+            path.unlink()
+            continue
+        keep_text = bool(meta["scenario"].get("keep_text"))
+        start_ns = decode_spool(path, folder.records_path(header.cell, header.worker), (), keep_text)
+        window = Window(start_ns, None) if start_ns is not None else None
+        broken = CellResult(header.cell, window, header.engine_start, False, "the run ended in this cell", {})
+        known = [c for c in meta["cells"] if c["cell"] != plain_cell(broken)["cell"]]
+        meta["cells"] = [*known, plain_cell(broken)]

@@ -1,0 +1,130 @@
+"""One cell: a worker process put to work, watched, and its spool made into records."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.process import BaseProcess
+
+from enginebench.bench.progress import Progress, shared_row
+from enginebench.bench.targets import OpenTarget
+from enginebench.bench.worker import Job, Outcome, work
+from enginebench.errors import Interrupted
+from enginebench.model.plan import Cell, CellResult, Window
+from enginebench.model.scenario import Scenario
+from enginebench.store.folder import RunFolder
+from enginebench.store.recover import decode_spool
+
+_TICK_S = 0.25
+_LEAVE_S = 10.0
+"""How long a worker that was told to stop may take to write its spool and go."""
+
+
+def start_workers_quickly() -> None:
+    """Loads the worker's imports once, in a server process that each worker is forked from."""
+    multiprocessing.set_forkserver_preload(["enginebench.bench.worker"])
+
+
+@dataclass(frozen=True, slots=True)
+class CellRun:
+    """What a cell needs besides itself."""
+
+    scenario: Scenario
+    opened: OpenTarget
+    folder: RunFolder
+    engine_start: int | None
+    watch: Callable[[Cell, Progress], None]
+    """Called a few times a second while the load runs."""
+
+
+def run_cell(cell: Cell, around: CellRun) -> CellResult:
+    """Runs one cell to its end and stores its records.
+
+    A cell that breaks off (the engine died, a signal) is stored as far as it got; Interrupted is
+    raised only after that, with the result as its argument.
+    """
+    context = multiprocessing.get_context("forkserver")
+    row = shared_row(context)
+    ours, theirs = Pipe()
+    process = context.Process(target=work, args=(_job(cell, around), row, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    progress = Progress(row)
+    interrupted = False
+    try:
+        outcome = _watch(process, ours, progress, cell, around)
+    except Interrupted:
+        interrupted = True
+        outcome = _stop(process, ours, "interrupted")
+    result = _stored(cell, around, progress, outcome)
+    if interrupted:
+        raise Interrupted(result)
+    return result
+
+
+def _job(cell: Cell, around: CellRun) -> Job:
+    scenario, opened = around.scenario, around.opened
+    return Job(
+        cell=cell,
+        endpoint=opened.endpoint,
+        target=opened.target,
+        dialect=opened.dialect,
+        workload=scenario.workload,
+        tokenizer_path=scenario.workload.tokenizer,
+        seed=scenario.seed,
+        spool_path=around.folder.spool_path(cell, 0),
+        engine_start=around.engine_start,
+        secrets=opened.secrets,
+    )
+
+
+def _watch(
+    process: BaseProcess, control: Connection, progress: Progress, cell: Cell, around: CellRun
+) -> Outcome:
+    while not (ready := wait([control, process.sentinel], timeout=_TICK_S)):
+        around.watch(cell, progress)
+        problem = around.opened.problem()
+        if problem is not None:
+            return _stop(process, control, problem)
+    if control in ready:
+        try:
+            outcome: Outcome = control.recv()
+        except EOFError:
+            pass
+        else:
+            process.join(_LEAVE_S)
+            around.watch(cell, progress)
+            return outcome
+    process.join(_LEAVE_S)
+    return Outcome(f"the load worker died (exit {process.exitcode})", {})
+
+
+def _stop(process: BaseProcess, control: Connection, problem: str) -> Outcome:
+    try:
+        control.send(problem)
+        outcome = control.recv() if control.poll(_LEAVE_S) else None
+    except (EOFError, OSError):
+        outcome = None
+    process.join(1.0)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    return outcome or Outcome(problem, {})
+
+
+def _stored(cell: Cell, around: CellRun, progress: Progress, outcome: Outcome) -> CellResult:
+    spool_path = around.folder.spool_path(cell, 0)
+    if spool_path.exists():
+        records_path = around.folder.records_path(cell, 0)
+        decode_spool(spool_path, records_path, around.opened.secrets, around.scenario.keep_text)
+    start_ns, end_ns = progress["window_start_ns"], progress["window_end_ns"]
+    return CellResult(
+        cell=cell,
+        window=Window(start_ns, end_ns or None) if start_ns else None,
+        engine_start=around.engine_start,
+        finished=outcome.problem is None,
+        problem=outcome.problem,
+        client=outcome.client,
+    )

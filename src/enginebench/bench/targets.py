@@ -1,0 +1,115 @@
+"""A target made ready for load: an engine that we started, or an endpoint that we attached to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from enginebench.catalog.dialects import dialect
+from enginebench.catalog.launchers import engine_spec, load_launcher
+from enginebench.engines.process import exited, running
+from enginebench.engines.readiness import check_endpoint
+from enginebench.engines.version import engine_version
+from enginebench.errors import UserError
+from enginebench.model.client import Endpoint
+from enginebench.model.request import ENDPOINT_PATHS, Dialect
+from enginebench.model.scenario import Scenario, Target
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTarget:
+    target: Target
+    endpoint: Endpoint
+    dialect: Dialect
+    facts: dict[str, Any]
+    """Of this start, for run.json: ready_s, argv and so on."""
+    secrets: tuple[str, ...] = field(repr=False)
+    _engine: Any = None
+
+    def problem(self) -> str | None:
+        """Why it cannot be loaded any more; None while it can."""
+        if self._engine is None:
+            return None
+        error = exited(self._engine)
+        return str(error) if error else None
+
+
+def api_key(target: Target) -> str | None:
+    """The key that `api_key_env` or `api_key_file` refers to. Raises UserError when it is not there."""
+    if target.api_key_env is not None:
+        key = os.environ.get(target.api_key_env)
+        if not key:
+            raise UserError(
+                f"target {target.name}: the environment variable {target.api_key_env} is not set; "
+                f"export it, or name another one with api_key_env"
+            )
+        return key.strip()
+    if target.api_key_file is not None:
+        try:
+            return Path(target.api_key_file).expanduser().read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(
+                f"target {target.name}: cannot read api_key_file {target.api_key_file}: {error}"
+            ) from error
+    return None
+
+
+def headers_of(target: Target) -> dict[str, str]:
+    key = api_key(target)
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def target_facts(target: Target) -> dict[str, Any]:
+    """What run.json says of a target before it has been opened."""
+    launcher = load_launcher(target.launch) if target.launch else None
+    return {
+        "name": target.name,
+        "engine": launcher.title if launcher else target.url,
+        "version": None,
+        "model": target.model,
+        "endpoint": target.endpoint,
+        "base_url": target.url,
+        "argv": None,
+        "problem": None,
+        "starts": [],
+    }
+
+
+@contextmanager
+def opened(target: Target, scenario: Scenario, log_path: Path) -> Iterator[OpenTarget]:
+    """The target, ready; stopped again when it was we who started it. Raises TargetError."""
+    headers = headers_of(target)
+    secrets = tuple(value.removeprefix("Bearer ") for value in headers.values())
+    if target.url is not None:
+        check_endpoint(target.url, target.model or "", headers)
+        endpoint = _endpoint(target.url, target, scenario, headers)
+        chosen = dialect(target.dialect or "openai")
+        yield OpenTarget(target, endpoint, chosen, {"base_url": target.url}, secrets)
+        return
+    assert target.launch is not None
+    launcher = load_launcher(target.launch)
+    spec = engine_spec(launcher, target, log_path, headers)
+    version = engine_version(launcher.forms[target.via].version, spec.env)
+    with running(spec) as engine:
+        facts = {
+            "base_url": engine.base_url,
+            "argv": list(engine.argv),
+            "version": version,
+            "started_utc": engine.started_utc,
+            "ready_s": engine.ready_s,
+            "first_token_s": engine.first_token_s,
+            "first_completion_s": engine.first_completion_s,
+        }
+        endpoint = _endpoint(engine.base_url, target, scenario, headers)
+        chosen = dialect(target.dialect) if target.dialect else launcher.dialect
+        yield OpenTarget(target, endpoint, chosen, facts, secrets, engine)
+
+
+def _endpoint(base_url: str, target: Target, scenario: Scenario, headers: dict[str, str]) -> Endpoint:
+    return Endpoint(base_url.rstrip("/") + ENDPOINT_PATHS[target.endpoint], headers, scenario.timeouts)
+
+

@@ -1,0 +1,63 @@
+"""`enginebench run`: a scenario, or an endpoint given on the command line, to a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from enginebench.errors import EnginebenchError, UserError
+
+if TYPE_CHECKING:
+    from enginebench.model.scenario import Scenario
+    from enginebench.store.folder import RunFolder
+
+EXIT_CODES = {"done": 0, "failed": 3, "interrupted": 4}
+
+
+def run(
+    scenario: str = typer.Argument(None, help="A scenario file, or the name of a shipped one (`list scenarios`)."),
+    url: str = typer.Option(None, help="Measure this endpoint, e.g. http://127.0.0.1:8000/v1; no file needed."),
+    model: str = typer.Option(None, help="With --url: the model to ask for."),
+    concurrency: str = typer.Option("1,8,64", help="With --url: levels, e.g. 1,8,64."),
+    endpoint: str = typer.Option("chat", help="With --url: chat or completions."),
+    api_key_env: str = typer.Option(None, help="With --url: name of the variable that holds the API key."),
+    input_tokens: int = typer.Option(512, help="With --url: prompt length."),
+    output_tokens: int = typer.Option(128, help="With --url: output length asked for."),
+    duration: str = typer.Option("30s", help="With --url: measured time per level."),
+    warmup: str = typer.Option("5s", help="With --url: warm-up per level."),
+    only: list[str] = typer.Option([], help="Run only this target (repeatable)."),
+    set_: list[str] = typer.Option(
+        [], "--set", metavar="KEY=VALUE", help="Override a scenario value, e.g. load.0.duration=10s."
+    ),
+    out: Path = typer.Option(None, help="Folder for this run (default: reports/<utc-time>_<name>)."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Print the resolved plan and leave."),
+    resume: Path = typer.Option(None, help="Continue the broken-off run in this folder."),
+    yes: bool = typer.Option(False, "--yes", help="Agree to load a public host."),
+) -> None:
+    """Run every target on the same work, store what happened, and report it.
+
+    Exit codes: 0 done, 2 the input is wrong, 3 a target failed, 4 interrupted with a partial run saved.
+    """
+    from enginebench.catalog.scenario import load_scenario, scenario_from_options, to_yaml
+
+    if (scenario is None) == (url is None):
+        raise UserError("give a scenario file or --url, one of the two; `enginebench list scenarios` names some")
+    if url is not None:
+        resolved = scenario_from_options(
+            url=url,
+            model=model,
+            concurrency=concurrency,
+            endpoint=endpoint,
+            api_key_env=api_key_env,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            duration=duration,
+            warmup=warmup,
+            overrides=set_,
+        )
+        typer.echo(to_yaml(resolved))
+    else:
+        resolved = load_scenario(scenario, set_, only)
+    execute(resolved, dry_run=dry_run, out=out, resume=resume, yes=yes)
