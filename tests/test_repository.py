@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from enginebench import errors
+from enginebench.analysis.checks import CHECKS
+from enginebench.analysis.levels import DISTRIBUTIONS, RATES
+from enginebench.analysis.stats import QUANTILES, minimum_samples
 from enginebench.model.record import CHUNK_KINDS, OUTCOMES
 from enginebench.store.records import SCHEMA
 from enginebench.wire.decode import ERROR_KINDS
@@ -100,6 +103,20 @@ def test_the_formats_page_lists_every_word_that_a_record_can_hold() -> None:
     assert set(_first_cells("docs/formats.md", "### Outcomes")) == set(OUTCOMES)
     assert set(_first_cells("docs/formats.md", "### Chunk kinds")) == set(CHUNK_KINDS)
     assert set(_first_cells("docs/formats.md", "### Error kinds")) == set(ERROR_KINDS)
+
+
+def test_the_formats_page_lists_every_metric_in_order() -> None:
+    listed = _first_cells("docs/formats.md", "## summary.json")
+    assert [name for name in listed if name in {*DISTRIBUTIONS, *RATES}] == [*DISTRIBUTIONS, *RATES]
+
+
+def test_the_method_page_lists_every_check_in_order() -> None:
+    assert _first_cells("docs/method.md", "## Checks") == list(CHECKS)
+
+
+def test_the_method_page_gives_the_least_samples_of_each_percentile() -> None:
+    row = "| least n | " + " | ".join(str(minimum_samples(q)) for q in QUANTILES.values()) + " |"
+    assert row in (REPOSITORY / "docs" / "method.md").read_text()
 
 
 def test_the_readme_lists_every_exit_code() -> None:
