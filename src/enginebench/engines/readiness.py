@@ -1,4 +1,8 @@
-"""When an engine is ready: it is healthy, it lists the model, and it has completed a request."""
+"""When an engine is ready: it is healthy, it lists the model, and it has completed a request.
+
+An endpoint that was there before us is only looked at (`check_endpoint`): no request is sent to it
+that would cost somebody money or count as load.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,8 @@ _PROBE_PROMPT = "Say hello."
 _PROBE_TOKENS = 4
 _QUICK_TIMEOUT_S = 5.0
 """For /health and /v1/models: some engines hold these back while they load; we ask again."""
+_ATTACH_TIMEOUT_S = 10.0
+_SHOWN_MODELS = 10
 _PAUSE_FIRST_S, _PAUSE_MOST_S, _PAUSE_GROWTH = 0.02, 0.5, 1.5
 _FINAL_STATUSES = frozenset({400, 401, 403, 405, 413, 415, 422})
 """Answers to a completion that waiting does not change."""
@@ -115,17 +121,58 @@ def _list_model(client: httpx.Client, probe: Probe) -> None:
     if response.status_code != 200:
         raise _NotYet(f"{response.status_code} from {url}")
     served = served_models(response.content)
-    if probe.model not in served:
+    if not _is_among(probe.model, served):
         raise _NotYet(f"{url} lists {', '.join(served) or 'nothing'}, not {probe.model}")
 
 
-def served_models(body: bytes) -> list[str]:
-    """The ids in an answer of /v1/models; empty where it has another form."""
+def check_endpoint(
+    base_url: str, model: str | None, headers: Mapping[str, str], key_name: str | None = None
+) -> list[str]:
+    """Ask an endpoint for its models: the ids it serves, empty where it has no such list (404, 405,
+    501). `key_name` is what the key came from, for the error message. Raises TargetError when it
+    cannot be reached, refuses the key, or does not serve `model`."""
+    url = f"{base_url.rstrip('/')}/models"
     try:
-        data = json.loads(body)["data"]
-        return [str(model["id"]) for model in data]
-    except (ValueError, KeyError, TypeError):
+        with httpx.Client(trust_env=False, timeout=_ATTACH_TIMEOUT_S, headers=dict(headers)) as client:
+            response = client.get(url)
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        raise TargetError(f"cannot reach {base_url}: {_in_words(error)}; is the server running?") from error
+    status = response.status_code
+    if status in (401, 403):
+        raise TargetError(f"{base_url} answers {status}: {_about_key(headers, key_name)}")
+    if 300 <= status < 400:
+        raise TargetError(
+            f"{base_url} redirects to {shown(response.headers.get('location', ''))}; use that URL"
+        )
+    if status >= 500 and status != 501:
+        raise TargetError(f"{base_url} answers {status} when asked for its models; is it still loading?")
+    served = served_models(response.content) if status == 200 else []
+    if model and served and not _is_among(model, served):
+        more = f" and {len(served) - _SHOWN_MODELS} more" if len(served) > _SHOWN_MODELS else ""
+        names = shown(", ".join(served[:_SHOWN_MODELS]))
+        raise TargetError(f"{base_url} does not serve {model!r}; it serves {names}{more}")
+    return served
+
+
+def served_models(body: bytes) -> list[str]:
+    """The ids and aliases in an answer of /v1/models; empty where it has another form."""
+    try:
+        models = json.loads(body)["data"]
+        names = [str(name) for model in models for name in (model["id"], *(model.get("aliases") or ()))]
+    except (ValueError, KeyError, TypeError, AttributeError):
         return []
+    return list(dict.fromkeys(names))
+
+
+def _is_among(model: str, served: list[str]) -> bool:
+    # Ollama lists `name:latest` and takes `name`; Gemini lists `models/name`.
+    return any(name in served for name in (model, f"{model}:latest", f"models/{model}"))
+
+
+def _about_key(headers: Mapping[str, str], key_name: str | None) -> str:
+    if headers:
+        return f"it refuses the API key; check {key_name or 'its value'}"
+    return "it wants an API key; name the environment variable that holds it with `api_key_env`"
 
 
 def _complete(client: httpx.Client, probe: Probe, deadline_ns: int) -> int:
@@ -194,8 +241,13 @@ def shown(text: str) -> str:
 
 
 def _in_words(error: Exception) -> str:
-    if isinstance(error, httpx.ConnectError):
-        return "connection refused"
+    """Why a question got no answer. httpx passes on the words of the socket, which are none for
+    some failures and an errno for others."""
+    text = str(error)
     if isinstance(error, httpx.TimeoutException):
-        return "no answer"
-    return shown(str(error) or type(error).__name__)
+        return "no answer in time"
+    if "refused" in text.lower() or "all connection attempts failed" in text.lower():
+        return "connection refused"
+    if isinstance(error, httpx.ConnectError) and "[Errno -" in text:
+        return "no such host"
+    return shown(text or type(error).__name__)

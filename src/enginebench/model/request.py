@@ -38,6 +38,8 @@ class Sampling:
 class Dialect:
     """Which fields a server accepts. Data, from a launcher file or data/dialects.yaml."""
 
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 (pydantic's own name; not a field)
+
     name: str = "openai"
     max_tokens_field: str = "max_tokens"
     stream_options: bool = True

@@ -1,0 +1,181 @@
+"""From a launcher and what a target asks for to the words that start the engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import enginebench
+from enginebench.catalog import shipped
+from enginebench.catalog.placeholders import BUILT_IN, fill, named
+from enginebench.catalog.validation import nearest
+from enginebench.errors import UserError
+from enginebench.model.launcher import Form, Launcher
+
+_ENGINES_VARIABLE = "ENGINEBENCH_ENGINES"
+_SETTABLE = ("model", "host", "port", "served_name")
+"""Built-in values that a target may set among its options."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """`{port}` stays in the words unless the port is set: whoever starts the engine chooses one."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(repr=False)
+    """To be added to our own environment."""
+    version_argv: tuple[str, ...]
+    served_name: str
+
+
+def command(launcher: Launcher, form_name: str, values: Mapping[str, Any]) -> list[str]:
+    """argv of the engine. `values` holds model, optionally host, port and served_name, and the
+    target's options by their neutral names. Raises UserError for an option the launcher does not
+    know, and where something the command needs is not installed."""
+    return list(invocation(launcher, form_name, values).argv)
+
+
+def invocation(launcher: Launcher, form_name: str, values: Mapping[str, Any]) -> Invocation:
+    """As `command`, with everything else that a start needs."""
+    form = _form(launcher, form_name)
+    options = _options(launcher, form_name, form, values)
+    filling = _Filling(launcher.id, options)
+    argv = [filled for word in form.command if (filled := filling.word(word)) is not None]
+    for option, words in form.options.items():
+        if option in options:
+            argv += filling.option(option, words)
+    argv += [str(word) for word in options.get("extra_args", ())]
+    env = {name: filled for name, text in form.env.items() if (filled := filling.word(text)) is not None}
+    version = [filled for word in form.version if (filled := filling.word(word)) is not None]
+    return Invocation(tuple(argv), env, tuple(version), str(options["served_name"]))
+
+
+def engines_folder() -> Path:
+    """Where scripts/install-engines puts environments and test models: $ENGINEBENCH_ENGINES, else
+    `.venvs` of the checkout, else the user's cache."""
+    if chosen := os.environ.get(_ENGINES_VARIABLE):
+        return Path(chosen).expanduser().absolute()
+    package = Path(enginebench.__file__).parent
+    launchers = shipped.folder("launchers")
+    if not launchers.is_relative_to(package):
+        return launchers.parent / ".venvs"
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser() / "enginebench"
+
+
+def served_name(model: str, options: Mapping[str, Any]) -> str:
+    """The name under which requests ask for the model: the option `served_name`, else the model's
+    id, and for a file or folder its own name without `.gguf`."""
+    if options.get("served_name") is not None:
+        return str(options["served_name"])
+    is_path = model.startswith(("/", "./", "../", "~", "{engines}")) or model.endswith(".gguf")
+    return Path(model).name.removesuffix(".gguf") if is_path else model
+
+
+def _form(launcher: Launcher, form_name: str) -> Form:
+    if form_name not in launcher.forms:
+        raise UserError(
+            f"{launcher.id} cannot be run via {form_name!r}{nearest(form_name, [*launcher.forms])}"
+        )
+    return launcher.forms[form_name]
+
+
+def _options(launcher: Launcher, form_name: str, form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are set, defaults included. A value of null unsets a default."""
+    in_command = {name for word in form.command for name in named(word)} - set(BUILT_IN)
+    known = {*form.options, *form.defaults, *in_command, *_SETTABLE, "extra_args"}
+    for name in values:
+        if name not in known:
+            settable = sorted(known - {"model", "host"})
+            raise UserError(
+                f"{launcher.id} via {form_name} has no option {name!r}{nearest(name, settable)}; "
+                "its own flags go through `extra_args: [--flag, value]`"
+            )
+    extra = values.get("extra_args")
+    if extra is not None and (isinstance(extra, str) or not isinstance(extra, Sequence)):
+        raise UserError(
+            f"extra_args of {launcher.id} is a list of words, e.g. [--flag, value]; got {extra!r}"
+        )
+    options = {"host": "127.0.0.1", **form.defaults, **values}
+    options = {name: value for name, value in options.items() if value is not None}
+    if "model" not in options:
+        raise UserError(f"{launcher.id} needs a model: add `model:` to the target")
+    model = str(options["model"])
+    options["served_name"] = served_name(model, options)
+    options["model"] = _model_path(model)
+    return options
+
+
+def _model_path(model: str) -> str:
+    """`{engines}/models/x.gguf` is a model that scripts/install-engines makes; `~` is expanded."""
+    if model.startswith("~"):
+        return str(Path(model).expanduser())
+    path = fill(model, {"engines": engines_folder()})
+    if path != model and not Path(path).exists():
+        raise UserError(f"no test model at {path}; {_INSTALL_HINT.format('llamacpp')}")
+    return path
+
+
+_INSTALL_HINT = (
+    "run `scripts/install-engines {}` in a checkout of enginebench, or set "
+    f"{_ENGINES_VARIABLE} to the folder where that was done"
+)
+
+
+class _Filling:
+    """Replaces placeholders by what is set, and looks for an environment only when one is named."""
+
+    def __init__(self, launcher_id: str, options: Mapping[str, Any]) -> None:
+        self._launcher_id = launcher_id
+        self._values = {name: _text(value) for name, value in options.items()}
+        self._values["python"] = sys.executable
+        self._values["package"] = str(Path(enginebench.__file__).parent)
+        self._values["engines"] = str(engines_folder())
+
+    def word(self, word: str, own: Mapping[str, str] | None = None) -> str | None:
+        """None when the word names something that is not set; `{port}` may stay open."""
+        values = {**self._values, **(own or {})}
+        names = named(word)
+        if "engine_python" in names:
+            values["engine_python"] = _engine_python(self._launcher_id)
+        return fill(word, values) if all(name in values or name == "port" for name in names) else None
+
+    def option(self, name: str, words: Sequence[str]) -> list[str]:
+        """The words of one option that is set. Words that do not hold its value are a switch, and
+        stand only for `true`."""
+        value = self._values[name]
+        is_switch = not any({"value", "no-", name} & set(named(word)) for word in words)
+        if is_switch and value not in ("true", "false"):
+            raise UserError(f"option {name} of {self._launcher_id} is a switch: true or false, not {value!r}")
+        if is_switch and value == "false":
+            return []
+        own = {"value": value, "no-": "no-" if value == "false" else ""}
+        try:
+            return [self._needed(name, word, self.word(word, own)) for word in words]
+        except ValueError as error:
+            raise UserError(f"option {name} of {self._launcher_id} needs a number: {error}") from error
+
+    def _needed(self, option: str, word: str, filled: str | None) -> str:
+        if filled is None:
+            others = ", ".join(name for name in named(word) if name not in self._values)
+            raise UserError(f"option {option} of {self._launcher_id} needs {others} to be set too")
+        return filled
+
+
+def _engine_python(launcher_id: str) -> str:
+    python = engines_folder() / launcher_id / "bin" / "python"
+    if not python.exists():
+        raise UserError(f"no environment for {launcher_id} at {python}; {_INSTALL_HINT.format(launcher_id)}")
+    return str(python)
+
+
+def _text(value: object) -> str:
+    """As a command line takes it: true, 3, text as it is, JSON for lists and mappings."""
+    if isinstance(value, bool | list | dict):
+        return json.dumps(value)
+    return str(value)
