@@ -192,16 +192,26 @@ PLANTED = [
 
 
 @pytest.mark.parametrize(("file", "content", "expected"), PLANTED, ids=[e for _, _, e in PLANTED])
-def test_a_planted_import_is_reported(tmp_path: Path, file: str, content: str, expected: str) -> None:
+def test_a_breach_is_reported(tmp_path: Path, file: str, content: str, expected: str) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(content)
+
+    (found,) = faults(tmp_path)
+
+    assert found.startswith(file)
+    assert expected in found
+
+
+def test_a_wrong_import_planted_in_a_copy_of_the_source_is_reported(tmp_path: Path) -> None:
     copy = Path(copytree(SOURCE, tmp_path / "enginebench", ignore=ignore_patterns("__pycache__")))
     before = faults(copy)
-    (copy / file).write_text(content)
+    victim = copy / "wire" / "sse.py"
+    victim.write_text(victim.read_text() + "\n\ndef late():\n    from enginebench.bench import worker\n")
 
-    found = [fault for fault in faults(copy) if fault not in before]
+    (found,) = set(faults(copy)) - set(before)
 
-    assert len(found) == 1
-    assert found[0].startswith(file)
-    assert expected in found[0]
+    assert found.startswith("wire/sse.py:")
+    assert found.endswith("wire imports bench")
 
 
 def test_imports_that_point_left_are_allowed(tmp_path: Path) -> None:

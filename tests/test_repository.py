@@ -15,7 +15,7 @@ from enginebench.analysis.levels import DISTRIBUTIONS, RATES
 from enginebench.analysis.stats import QUANTILES, minimum_samples
 from enginebench.model.record import CHUNK_KINDS, OUTCOMES
 from enginebench.store.records import SCHEMA
-from enginebench.wire.decode import ERROR_KINDS
+from enginebench.wire.outcome import ERROR_KINDS
 
 REPOSITORY = Path(__file__).parents[1]
 FOLDERS = (".ci", "benchmarks", "docs", "examples", "launchers", "scenarios", "scripts", "src", "tests")
@@ -59,7 +59,7 @@ def test_every_page_is_reached_from_the_readme() -> None:
     reached, waiting = set(), [REPOSITORY / "README.md"]
     while waiting:
         page = waiting.pop()
-        if page not in reached:
+        if page not in reached and page.is_file():
             reached.add(page)
             links = re.findall(r"\]\(([^)\s#:]+\.md)", page.read_text())
             waiting += [(page.parent / link).resolve() for link in links]
@@ -89,8 +89,7 @@ def test_the_changelog_has_a_place_for_what_comes_next() -> None:
 def _first_cells(page: str, heading: str) -> list[str]:
     """Words in code marks in the first column of the tables under a heading."""
     text = (REPOSITORY / page).read_text()
-    section = text.split(f"\n{heading}\n", 1)[1]
-    section = re.split(rf"^#{{1,{heading.count('#')}}} ", section, maxsplit=1, flags=re.MULTILINE)[0]
+    section = re.split(r"^#+ ", text.split(f"\n{heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
     rows = [row.split("|")[1] for row in section.splitlines() if row.startswith("|")]
     return [word for cell in rows for word in re.findall(r"`([^`]+)`", cell)]
 
