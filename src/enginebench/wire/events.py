@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from enginebench.model.record import ChunkKind
 from enginebench.wire.frames import Choice, Frame, parse, usage_of
@@ -13,7 +13,7 @@ FAILED_REASONS = frozenset({"error", "abort", "insufficient_system_resource"})
 """Finish reasons that mean the engine gave up: OpenRouter's; SGLang's and vLLM's; DeepSeek's."""
 
 
-class Output(NamedTuple):
+class Output(msgspec.Struct, frozen=True, gc=False):
     """Generated output of one event, all its choices together."""
 
     kind: ChunkKind
@@ -23,7 +23,7 @@ class Output(NamedTuple):
     """Everything generated: reasoning, answer, names and arguments of tool calls."""
 
 
-class Meaning(NamedTuple):
+class Meaning(msgspec.Struct, frozen=True, gc=False):
     kind: ChunkKind
     frame: Frame | None = None
     """None for comments, `[DONE]`, and data that is no JSON object."""
