@@ -5,6 +5,7 @@ the server's clock readings before and after that call is right, whatever this m
 """
 
 import asyncio
+import itertools
 import json
 import random
 import subprocess
@@ -32,12 +33,19 @@ def staggered(n_streams: int) -> list[list[tuple[float, int]]]:
 
 
 def bursty(n_streams: int) -> list[list[tuple[float, int]]]:
-    """One to five events a send, in bursts at irregular times."""
+    """One to five tokens a send, in bursts of irregular sends with silence between them.
+
+    Sends of one stream are over 1 ms apart: closer ones may share a stamp without being flagged.
+    """
     rng = random.Random(5)
     return [
-        [(100 * burst + rng.random() * 3, rng.randint(1, 5)) for burst in range(3) for _ in range(8)]
+        [(200 * burst + at_ms, rng.randint(1, 5)) for burst in range(3) for at_ms in irregular(rng, 8)]
         for _ in range(n_streams)
     ]
+
+
+def irregular(rng: random.Random, n: int) -> list[float]:
+    return list(itertools.accumulate(rng.uniform(1.5, 8) for _ in range(n)))
 
 
 def same_instant(n_streams: int) -> list[list[tuple[float, int]]]:

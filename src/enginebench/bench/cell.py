@@ -69,7 +69,8 @@ def _job(cell: Cell, around: CellRun) -> Job:
     return Job(
         cell=cell,
         endpoint=opened.endpoint,
-        target=opened.target,
+        endpoint_kind=opened.target.endpoint,
+        model=opened.model,
         dialect=opened.dialect,
         workload=scenario.workload,
         tokenizer_path=scenario.workload.tokenizer,

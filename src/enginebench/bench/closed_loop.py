@@ -19,7 +19,7 @@ from enginebench.units import seconds
 
 MAX_FAILURES_IN_A_ROW = 30
 """More than this (or 3 per user) without one success between them, and the cell is given up."""
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
+LONGEST_PAUSE_S = 1.0
 
 
 @dataclass(slots=True)
@@ -35,6 +35,8 @@ class Load:
     window_began: Callable[[int], None]
     facts: dict[int, RequestFacts] = field(default_factory=dict)
     """Of the requests in flight, by seq."""
+    first_pause_s: float = 0.05
+    """A user's wait after a failure; doubled up to LONGEST_PAUSE_S while failures follow each other."""
     stopped: bool = False
     problem: str | None = None
     _failures_in_a_row: int = 0
@@ -52,13 +54,13 @@ class Load:
         window_ns = start_ns + self.cell.warmup_ns
         end_ns = window_ns + self.cell.duration_ns if self.cell.duration_ns is not None else None
         self._open_window_at(window_ns)
+        if end_ns is not None:
+            self.progress["window_end_ns"] = end_ns
         users = [asyncio.create_task(self._user(window_ns, end_ns)) for _ in range(self.cell.level)]
         await asyncio.gather(*users)
         if self.stopped:
-            self.progress["window_end_ns"] = min(end_ns or monotonic_ns(), monotonic_ns())
-        elif end_ns is not None:
-            self.progress["window_end_ns"] = end_ns
-        self.progress["drained"] = 1
+            now_ns = monotonic_ns()
+            self.progress["window_end_ns"] = min(self.progress["window_end_ns"] or now_ns, now_ns)
 
     def _open_window_at(self, window_ns: int) -> None:
         def opened() -> None:
@@ -84,7 +86,7 @@ class Load:
 
     async def _user(self, window_ns: int, end_ns: int | None) -> None:
         loop = asyncio.get_running_loop()
-        pause_s = _FIRST_PAUSE_S
+        pause_s = self.first_pause_s
         while (phase := self._next_phase(window_ns, end_ns)) is not None:
             prepared = self.source.take(phase)
             call = now_due(prepared)
@@ -103,9 +105,9 @@ class Load:
             if failed and not self.stopped:
                 # A server that refuses at once would otherwise be hammered in a tight loop.
                 await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             else:
-                pause_s = _FIRST_PAUSE_S
+                pause_s = self.first_pause_s
 
     def _count(self, capture: Capture) -> bool:
         outcome = rough_outcome(capture)

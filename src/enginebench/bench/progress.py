@@ -9,7 +9,7 @@ from typing import Any
 
 FIELDS = (
     "sent", "in_flight", "chunks", "ok", "error", "truncated", "timeout", "cancelled", "rejected",
-    "started_ns", "window_start_ns", "window_end_ns", "drained",
+    "started_ns", "window_start_ns", "window_end_ns",
 )  # fmt: skip
 """Outcomes here are what framing and status say at once; the decoder has the last word."""
 _INDEX = {name: i for i, name in enumerate(FIELDS)}

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from enginebench.catalog.dialects import dialect
-from enginebench.catalog.launchers import engine_spec, load_launcher
-from enginebench.engines.process import exited, running
+from enginebench.catalog.dialects import load_dialect
+from enginebench.catalog.invocation import invocation
+from enginebench.catalog.launchers import load_launcher
+from enginebench.engines.process import EngineSpec, exited, running
 from enginebench.engines.readiness import check_endpoint
 from enginebench.engines.version import engine_version
 from enginebench.errors import UserError
 from enginebench.model.client import Endpoint
+from enginebench.model.launcher import Launcher
 from enginebench.model.request import ENDPOINT_PATHS, Dialect
 from enginebench.model.scenario import Scenario, Target
 
@@ -24,6 +26,8 @@ from enginebench.model.scenario import Scenario, Target
 class OpenTarget:
     target: Target
     endpoint: Endpoint
+    model: str
+    """The name under which requests ask for it."""
     dialect: Dialect
     facts: dict[str, Any]
     """Of this start, for run.json: ready_s, argv and so on."""
@@ -87,13 +91,13 @@ def opened(target: Target, scenario: Scenario, log_path: Path) -> Iterator[OpenT
     if target.url is not None:
         check_endpoint(target.url, target.model or "", headers)
         endpoint = _endpoint(target.url, target, scenario, headers)
-        chosen = dialect(target.dialect or "openai")
-        yield OpenTarget(target, endpoint, chosen, {"base_url": target.url}, secrets)
+        chosen = load_dialect(target.dialect or "openai")
+        yield OpenTarget(target, endpoint, target.model or "", chosen, {"base_url": target.url}, secrets)
         return
     assert target.launch is not None
     launcher = load_launcher(target.launch)
-    spec = engine_spec(launcher, target, log_path, headers)
-    version = engine_version(launcher.forms[target.via].version, spec.env)
+    spec, version_argv = _engine_spec(launcher, target, log_path, headers)
+    version = engine_version(version_argv, spec.env)
     with running(spec) as engine:
         facts = {
             "base_url": engine.base_url,
@@ -105,8 +109,29 @@ def opened(target: Target, scenario: Scenario, log_path: Path) -> Iterator[OpenT
             "first_completion_s": engine.first_completion_s,
         }
         endpoint = _endpoint(engine.base_url, target, scenario, headers)
-        chosen = dialect(target.dialect) if target.dialect else launcher.dialect
-        yield OpenTarget(target, endpoint, chosen, facts, secrets, engine)
+        yield OpenTarget(target, endpoint, spec.model, spec.dialect, facts, secrets, engine)
+
+
+def _engine_spec(
+    launcher: Launcher, target: Target, log_path: Path, headers: dict[str, str]
+) -> tuple[EngineSpec, tuple[str, ...]]:
+    """How to start the target's engine, and the command that tells its version."""
+    words = invocation(launcher, target.via, {"model": target.model, **target.options})
+    spec = EngineSpec(
+        name=target.name,
+        argv=words.argv,
+        log_path=log_path,
+        model=words.served_name,
+        port=int(target.options.get("port", 0)),
+        env={**words.env, **target.env},
+        base_path=launcher.base_path,
+        endpoint=target.endpoint,
+        dialect=load_dialect(target.dialect) if target.dialect else launcher.dialect,
+        readiness=launcher.readiness,
+        headers=headers,
+        start_timeout_ns=target.start_timeout_ns or launcher.start_timeout_ns,
+    )
+    return spec, words.version_argv
 
 
 def _endpoint(base_url: str, target: Target, scenario: Scenario, headers: dict[str, str]) -> Endpoint:

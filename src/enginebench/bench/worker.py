@@ -22,8 +22,8 @@ from enginebench.clock import monotonic_ns
 from enginebench.model.capture import Capture
 from enginebench.model.client import Endpoint
 from enginebench.model.plan import Cell
-from enginebench.model.request import Dialect, Request
-from enginebench.model.scenario import Target, Workload
+from enginebench.model.request import Dialect, EndpointKind, Request
+from enginebench.model.scenario import Workload
 from enginebench.store.spool import CellHeader, RequestFacts, Spool
 from enginebench.units import NS_PER_S, seconds
 from enginebench.wire.encode import encode_body
@@ -39,7 +39,8 @@ class Job:
 
     cell: Cell
     endpoint: Endpoint = field(repr=False)
-    target: Target
+    endpoint_kind: EndpointKind
+    model: str
     dialect: Dialect
     workload: Workload
     tokenizer_path: str | None
@@ -76,7 +77,7 @@ def work(job: Job, row: object, control: Connection) -> None:
 
 async def _run(job: Job, progress: Progress, control: Connection) -> Outcome:
     client = SocketClient(job.endpoint)
-    header = CellHeader(job.cell, job.target.endpoint, job.engine_start, job.worker)
+    header = CellHeader(job.cell, job.endpoint_kind, job.engine_start, job.worker)
     spool = CellSpool(Spool(job.spool_path, header, job.secrets))
     load = Load(job.cell, client, _source(job), progress, spool.finished, spool.spool.mark_window)
     spool.facts = load.facts
@@ -116,7 +117,7 @@ def _source(job: Job) -> RequestSource:
 
     def encode(request: Request) -> bytes:
         return encode_body(
-            request, job.target.model or "", job.target.endpoint, job.dialect, job.workload.sampling
+            request, job.model, job.endpoint_kind, job.dialect, job.workload.sampling
         )
 
     return RequestSource(job.cell, make, encode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,3 +62,46 @@ def run(
     else:
         resolved = load_scenario(scenario, set_, only)
     execute(resolved, dry_run=dry_run, out=out, resume=resume, yes=yes)
+
+
+def execute(scenario: Scenario, *, dry_run: bool, out: Path | None, resume: Path | None, yes: bool) -> None:
+    """Runs a resolved scenario and leaves with the exit code of its end."""
+    from rich.console import Console
+
+    from enginebench.bench.experiment import first_meta, resumed_meta, run
+    from enginebench.bench.screen import Screen
+    from enginebench.catalog.plan import cells, plan_table, public_targets
+    from enginebench.store.folder import RunFolder, create
+
+    if dry_run:
+        typer.echo(plan_table(scenario))
+        return
+    if (public := public_targets(scenario)) and not yes:
+        raise UserError(
+            f"{', '.join(public)} is not on this network; this would send:\n{plan_table(scenario)}\n"
+            "pass --yes (or set allow_public: true) if you may load it"
+        )
+    if resume is not None:
+        folder = RunFolder(resume)
+        meta = resumed_meta(folder, scenario)
+    else:
+        meta = first_meta(scenario, _command())
+        folder = create(out, scenario.name)
+    n_done = sum(c["finished"] for c in meta["cells"])
+    with Screen(Console(stderr=True, highlight=False), len(cells(scenario)), n_done) as screen:
+        status = run(scenario, folder, screen, meta)
+    _report(folder)
+    raise typer.Exit(EXIT_CODES[status])
+
+
+def _command() -> list[str]:
+    """As typed, for the report's "how to reproduce". Keys are never given on the command line."""
+    return ["enginebench", *sys.argv[1:]]
+
+
+def _report(folder: RunFolder) -> None:
+    from enginebench.cli.show import show
+    from enginebench.store.derived import write_reports
+    from enginebench.store.loading import load
+
+    show(*write_reports(load(folder.path)))

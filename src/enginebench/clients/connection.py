@@ -81,20 +81,24 @@ class Connection:
         finally:
             self._loop.remove_writer(descriptor)
 
-    def readable(self) -> None:
+    def readable(self, before_ns: int) -> int:
         """Takes what one recvmsg gives. Called by the poller, for every read of every stream."""
         try:
             data, ancillary, _, _ = self._recvmsg(READ_BYTES, ANCILLARY_BYTES)
         except BlockingIOError:
-            return
+            return before_ns
         except OSError as error:
             self._lost("reset", _reason(error))
-            return
+            return before_ns
         read_ns = monotonic_ns()
-        arrived_ns = self._clock.monotonic_ns(ancillary)
         quiet_ns = self.quiet_ns
         if len(data) < READ_BYTES:
-            self.quiet_ns = read_ns
+            # Empty since the call. Not since read_ns: we may have lost the core in between.
+            self.quiet_ns = before_ns
+        self._take(data, self._clock.monotonic_ns(ancillary), read_ns, quiet_ns)
+        return read_ns
+
+    def _take(self, data: bytes, arrived_ns: int | None, read_ns: int, quiet_ns: int) -> None:
         capture = self.capture
         if capture is None:
             # Between calls a server may only close; anything else makes the connection unusable.

@@ -28,7 +28,9 @@ class Readable(Protocol):
     """The last poll that reported it."""
     quiet_ns: int
 
-    def readable(self) -> None: ...
+    def readable(self, before_ns: int) -> int:
+        """Reads once. `before_ns` is a clock reading from before the call; returns one from after."""
+        ...
 
 
 class WaitingSelector(selectors.EpollSelector):
@@ -109,6 +111,7 @@ class Poller:
             self._polled_ns = now_ns
             if not ready:
                 return
+            clock_ns = now_ns
             for descriptor, _ in ready:
                 connection = self._connections.get(descriptor)
                 if connection is None:
@@ -118,7 +121,7 @@ class Poller:
                 elif waited_until_ns > connection.quiet_ns:
                     connection.quiet_ns = waited_until_ns
                 connection.last_round = self._round
-                connection.readable()
+                clock_ns = connection.readable(clock_ns)
 
     def close(self) -> None:
         self._loop.remove_reader(self._epoll.fileno())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
@@ -217,4 +218,6 @@ def _advice(error: OSError) -> str:
         return "this client is out of file descriptors; raise `ulimit -n`"
     if errno.EADDRNOTAVAIL in causes:
         return "no free local port; widen net.ipv4.ip_local_port_range or keep connections alive"
-    return error.strerror or str(error)
+    for cause in causes:
+        return os.strerror(cause).lower()
+    return str(error)

@@ -92,7 +92,8 @@ class Target:
     """Overrides the launcher's dialect; `openai` for an attached endpoint."""
     api_key_env: str | None = None
     api_key_file: str | None = None
-    start_timeout_ns: Annotated[DurationNs, Field(alias="start_timeout")] = 600 * NS_PER_S
+    start_timeout_ns: Annotated[DurationNs | None, Field(alias="start_timeout")] = None
+    """None: as the launcher says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,8 +119,8 @@ def _read_stream(body: _Body, capture: Capture) -> None:
     for read in capture.reads:
         if group is None or (read.arrived_ns, read.read_ns) != (group.arrived_ns, group.read_ns):
             # The parts that one read gave have equal times; the first has the earliest quiet_ns.
-            if group is not None and len(kinds) - start > 1:
-                _mark_coalesced(body.chunks, start, group)
+            if group is not None:
+                _mark_coalesced(capture, body.chunks, start, group)
             group, start = read, len(kinds)
         for event in decoder.feed(read.body):
             _add(body, read_event(event), event, read)
@@ -131,24 +131,23 @@ def _read_stream(body: _Body, capture: Capture) -> None:
         # An event cut off by the end of the body is not an event of the wrong form.
         if not meaning.is_malformed:
             _add(body, meaning, event, capture.reads[-1])
-    if len(kinds) - start > 1:
-        _mark_coalesced(body.chunks, start, group)
+    _mark_coalesced(capture, body.chunks, start, group)
     if not kinds and capture.ending == "complete":
         _expect_blank(body, capture)
 
 
-def _mark_coalesced(chunks: Chunks, start: int, group: Read) -> None:
+def _mark_coalesced(capture: Capture, chunks: Chunks, start: int, group: Read) -> None:
     """Flags output chunks from `start` on whose time is not known to `COALESCED_OVER_NS`.
 
-    The kernel keeps one stamp for a read, that of its last segment. An output chunk with a later
-    one in the same read came at some moment between `quiet_ns` and the stamp. What only other
-    frames follow (usage, `[DONE]`, a role before) was the server's own write.
+    The kernel keeps one stamp for a read, that of its last segment. An output chunk that more
+    bytes follow in the same read (another chunk, `[DONE]`, the end of the body) came at some moment
+    between `quiet_ns` and the stamp. Frames without output are no measurement and are never flagged.
     """
     if group.arrived_ns is None or group.arrived_ns - group.quiet_ns <= COALESCED_OVER_NS:
         return
-    outputs = [i for i in range(start, len(chunks.kind)) if chunks.kind[i] in OUTPUT_KINDS]
-    for i in outputs[:-1]:
-        chunks.coalesced[i] = True
+    end = len(chunks.kind) - (capture.done_ns != group.arrived_ns)
+    for i in range(start, end):
+        chunks.coalesced[i] = chunks.kind[i] in OUTPUT_KINDS
 
 
 def _add(body: _Body, meaning: Meaning, event: Event, read: Read) -> None:
