@@ -1,7 +1,8 @@
 """The validity gate: a closed list of questions asked of every level.
 
 A check answers pass, warn (read the number with this in mind) or fail (the number does not say what
-it seems to say), with its value and, unless it passes, what to do. A check that has nothing to
+it seems to say), with its value and, unless it passes, what to do. The advice of a check is one
+sentence for all levels ("this share of ..."), so that a report can say it once. A check that has nothing to
 judge, such as cache hits where the server reports none, is left out of the answer: it neither
 passes nor fails.
 """

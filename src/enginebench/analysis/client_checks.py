@@ -1,11 +1,13 @@
-"""Checks of the measurement itself: clocks, the client, and whether the load was really applied."""
+"""Checks of the measurement itself: clocks, the client, and whether the load was really applied.
+
+Percentiles here serve a verdict, not print: they are taken of however few samples there are.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from enginebench.analysis import metrics, stats
-from enginebench.analysis.columns import FloatArray
 from enginebench.analysis.evidence import Evidence, Finding, unless
 from enginebench.model.record import COALESCED_OVER_NS
 from enginebench.units import ms
@@ -27,8 +29,8 @@ def impossible_times(evidence: Evidence) -> Finding:
         n == 0,
         "fail",
         float(n),
-        f"{n} durations are negative and were left out: do not trust this level; "
-        "check the host's clock and report this run as a bug",
+        "So many durations were negative and are left out: do not trust this level; "
+        "check the host's clock, and report this run as a bug.",
     )
 
 
@@ -42,8 +44,8 @@ def clock_step(evidence: Evidence) -> Finding | None:
         n == 0,
         "warn",
         float(n),
-        f"the wall clock was stepped during {n} requests; their times are of reading, not of arrival: "
-        "let NTP settle before a run",
+        "The wall clock was stepped during so many requests; their times are of reading, not of "
+        "arrival: let NTP settle before a run.",
     )
 
 
@@ -57,8 +59,8 @@ def no_stamps(evidence: Evidence) -> Finding | None:
         share == 0,
         "warn",
         share,
-        f"{share:.1%} of the output chunks have no kernel stamp: "
-        "latencies hold the client's own delay, and that delay is not known",
+        "This share of the output chunks has no usable kernel stamp: latencies hold the client's own "
+        "delay, and that delay is not known.",
     )
 
 
@@ -68,13 +70,13 @@ def client_delay(evidence: Evidence) -> Finding | None:
     delays = stats.usable(evidence.requests.client_delay_ns)
     if not len(delays):
         return None
-    delay_ms = ms(_p99(delays))
+    delay_ms = ms(float(np.percentile(delays, 99)))
     return unless(
         delay_ms <= 10,
         "warn",
         delay_ms,
-        f"the client read chunks {delay_ms:.1f} ms late (p99): it is near its limit, "
-        "and users send their next request late; give it a core of its own or lower the concurrency",
+        "The client read its chunks so many ms late (p99): it is near its limit, and users send their "
+        "next request late; give it a core of its own or lower the concurrency.",
     )
 
 
@@ -89,8 +91,8 @@ def coalesced(evidence: Evidence) -> Finding | None:
         share <= 0.05,
         "fail",
         share,
-        f"client-limited: {share:.1%} of the output chunks lost their own arrival time by more than "
-        f"{ms(COALESCED_OVER_NS):.0f} ms; lower the concurrency or give the client a faster core",
+        "Client-limited: this share of the output chunks lost its own arrival time, by more than "
+        f"{ms(COALESCED_OVER_NS):.0f} ms; lower the concurrency or give the client a faster core.",
     )
 
 
@@ -105,7 +107,7 @@ def client_cpu(evidence: Evidence) -> Finding | None:
         share <= 0.80,
         "warn",
         share,
-        f"the load worker used {share:.0%} of a core: it may be the limit, not the engine",
+        "The load worker used this share of a core: it may be the limit, not the engine.",
     )
 
 
@@ -117,13 +119,13 @@ def send_lag(evidence: Evidence) -> Finding | None:
     median_ns = float(np.median(e2e)) if len(e2e) else 0.0
     if not len(lags) or not median_ns:
         return None
-    share = _p99(lags) / median_ns
+    share = float(np.percentile(lags, 99)) / median_ns
     return unless(
         share <= 0.01,
         "warn",
         share,
-        f"requests left {ms(_p99(lags)):.1f} ms late (p99), {share:.1%} of the median latency: "
-        "the load was a little lower than asked",
+        "Requests left late (p99) by this share of the median latency: the load was a little lower "
+        "than asked.",
     )
 
 
@@ -137,11 +139,6 @@ def occupancy(evidence: Evidence) -> Finding | None:
         share >= 0.95,
         "warn",
         share,
-        f"on average {observed:.1f} of {evidence.cap:g} users had a request in flight: throughput is "
-        "under-reported; measure longer, or look for a client that lags or a server that refuses",
+        "On average only this share of the users had a request in flight: throughput is "
+        "under-reported; measure longer, or look for a client that lags or a server that refuses.",
     )
-
-
-def _p99(values: FloatArray) -> float:
-    """For a verdict, not for print: taken of however few samples there are."""
-    return float(np.percentile(values, 99))

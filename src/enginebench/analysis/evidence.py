@@ -23,8 +23,6 @@ class Evidence:
     cap: float | None
     """Concurrency limit; None for another kind of load."""
     metrics: Mapping[str, Metric]
-    token_sources: Mapping[str, int]
-    """Successful measured requests by the source of their token count."""
     unique_prompts: bool
 
     @property

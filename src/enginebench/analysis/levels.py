@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from enginebench.analysis import metrics, stats, windows
 from enginebench.analysis.columns import Ints
-from enginebench.analysis.requests import Requests
+from enginebench.analysis.requests import COUNTED_BY_SERVER, Requests
 from enginebench.analysis.windows import Arrived
 from enginebench.model.summary import LevelWindow, Metric, Stat
 
@@ -53,7 +54,7 @@ def _distributions(requests: Requests) -> dict[str, Metric]:
         "needs two output chunks at different times and the number of output tokens",
     )
     return {
-        "ttft": stats.latency(metrics.ttft_ns(requests)[rows], "no output was streamed"),
+        "ttft": _ttft(requests),
         "ttfa": stats.latency(metrics.ttfa_ns(requests)[rows], "no answer text was streamed"),
         "icl": stats.latency(metrics.icl_ns(requests, rows), "needs two output chunks"),
         "itl": _itl(requests),
@@ -64,8 +65,26 @@ def _distributions(requests: Requests) -> dict[str, Metric]:
         "send_lag": stats.latency(metrics.send_lag_ns(requests)[rows], "no request was sent"),
         "connect": stats.latency(metrics.connect_ns(requests)[rows], "connections were reused"),
         "prompt_tokens": _token_counts(requests, requests.tokens.prompt),
-        "output_tokens": _token_counts(requests, requests.tokens.output),
+        "output_tokens": _with_note(_token_counts(requests, requests.tokens.output), _sources(requests)),
     }
+
+
+def _ttft(requests: Requests) -> Metric:
+    found = stats.latency(metrics.ttft_ns(requests)[requests.sample], "no output was streamed")
+    n_hidden = int(requests.tokens.hidden[requests.sample].sum())
+    return _with_note(found, f"holds {n_hidden} tokens of hidden reasoning" if n_hidden else None)
+
+
+def _sources(requests: Requests) -> str | None:
+    """Who counted, where it was not the server every time."""
+    sources = requests.tokens.sources
+    if sources.keys() <= COUNTED_BY_SERVER:
+        return None
+    return "counted by " + ", ".join(f"{source} {n}" for source, n in sorted(sources.items()))
+
+
+def _with_note(metric: Metric, note: str | None) -> Metric:
+    return replace(metric, note="; ".join(filter(None, (metric.note, note))) or None)
 
 
 def _itl(requests: Requests) -> Metric:

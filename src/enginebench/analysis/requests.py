@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +58,8 @@ class Tokens:
     per_chunk: BoolArray
     """The tokens of every output chunk are known: told by the server, or proven because there are
     as many output chunks as tokens and each carries at least one."""
+    sources: Mapping[str, int]
+    """Successful measured requests by the source of their count of output tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +101,18 @@ def read_requests(table: pa.Table) -> Requests:
     measured = columns.is_one_of(table, "phase", {"measure"})
     stepped = columns.flags(table, "clock_stepped")
     kinds = columns.chunk_words(table, "chunk_kind", CHUNK_KINDS)
-    is_output = _IS_OUTPUT[kinds]
 
     stamped = _all_in_row(arrived.known, shape) & ~stepped
     at_ns = np.where(stamped[shape.row], arrived.values, read.values)
-    tokens, chunk_tokens = _tokens(table, shape, kinds, is_output)
+    ok = columns.is_one_of(table, "outcome", {"ok"})
+    sources = columns.counts(table, "token_source", ok & measured)
+    tokens, chunk_tokens = _tokens(table, shape, kinds, sources)
     times = [columns.ints(table, name) for name in ("sent_ns", "headers_ns", "done_ns")]
     started_ns = columns.filled(table, "started_ns")
     seen = arrived.known & (measured & ~stepped)[shape.row]
     return Requests(
         measured=measured,
-        ok=columns.is_one_of(table, "outcome", {"ok"}),
+        ok=ok,
         cancelled=columns.is_one_of(table, "outcome", {"cancelled"}),
         clock_stepped=stepped,
         intended_ns=columns.filled(table, "intended_ns"),
@@ -120,7 +124,7 @@ def read_requests(table: pa.Table) -> Requests:
         tokens=tokens,
         outputs=_outputs(table, shape, kinds, at_ns, chunk_tokens),
         client_delay_ns=(read.values - arrived.values)[seen].astype(np.float64),
-        n_unstamped=int((is_output & (measured & ~stamped)[shape.row]).sum()),
+        n_unstamped=int((_IS_OUTPUT[kinds] & (measured & ~stamped)[shape.row]).sum()),
     )
 
 
@@ -146,7 +150,7 @@ def _outputs(
 
 
 def _tokens(
-    table: pa.Table, shape: Lists, kinds: IntArray, is_output: BoolArray
+    table: pa.Table, shape: Lists, kinds: IntArray, sources: Mapping[str | None, int]
 ) -> tuple[Tokens, FloatArray]:
     """Counts per request, and visible tokens per output chunk."""
     n = len(shape.lengths)
@@ -156,7 +160,7 @@ def _tokens(
     hidden = np.where(reasoning.known & ~streams_reasoning, reasoning.values, 0)
     visible = Ints(np.maximum(output.values - hidden, 0), output.known)
 
-    out = np.flatnonzero(is_output)
+    out = np.flatnonzero(_IS_OUTPUT[kinds])
     request = shape.row[out]
     told = columns.chunk_ints(table, "chunk_tokens", shape).at(out)
     n_out = np.bincount(request, minlength=n)
@@ -179,6 +183,7 @@ def _tokens(
         asked_prompt=columns.filled(table, "asked_prompt_tokens"),
         asked_output=columns.filled(table, "asked_output_tokens"),
         per_chunk=(all_told | one_each) & (n_out > 0),
+        sources={source or "none": n for source, n in sources.items()},
     ), per_chunk
 
 

@@ -128,7 +128,6 @@ def _level(key: _Key, result: CellResult | None, table: pa.Table, unique_prompts
         result=result,
         cap=key.level if key.load == "concurrency" else None,
         metrics=metrics,
-        token_sources={str(k): n for k, n in columns.counts(table, "token_source", requests.sample).items()},
         unique_prompts=unique_prompts,
     )
     return Level(

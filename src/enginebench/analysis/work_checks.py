@@ -22,8 +22,8 @@ def error_rate(evidence: Evidence) -> Finding | None:
         share < 0.01,
         "fail",
         share,
-        f"{n - evidence.n_ok} of {n} requests failed: latencies show only those that succeeded; "
-        "look at the errors by kind and at the engine's log",
+        "This share of the requests failed; latencies show only those that succeeded: "
+        "look at the errors by kind and at the engine's log.",
     )
 
 
@@ -37,8 +37,8 @@ def unfinished(evidence: Evidence) -> Finding | None:
         n_cut / n <= 0.01,
         "warn",
         n_cut / n,
-        f"{n_cut} of {n} requests were cut off before they ended, the slowest ones most likely: "
-        "latencies look better and throughput worse than they are; let the level run to its end",
+        "This share of the requests was cut off before its end, the slowest ones most likely: "
+        "latencies look better and throughput worse than they are; let the level run to its end.",
     )
 
 
@@ -49,8 +49,8 @@ def few_samples(evidence: Evidence) -> Finding:
         n >= least,
         "warn",
         float(n),
-        f"{n} successful requests give no p90 (that takes {least}; "
-        f"a p99 takes {stats.minimum_samples(stats.QUANTILES['p99'])}): measure longer",
+        f"So few successful requests give no p90 (it takes {least}; a p99 takes "
+        f"{stats.minimum_samples(stats.QUANTILES['p99'])}): measure longer.",
     )
 
 
@@ -58,16 +58,15 @@ def token_source(evidence: Evidence) -> Finding | None:
     """Share of successful requests whose tokens the server counted."""
     if not evidence.n_ok:
         return None
-    by_source = evidence.token_sources
+    by_source = evidence.requests.tokens.sources
     n_unknown = by_source.get("none", 0)
     n_server = evidence.n_ok - n_unknown - by_source.get("logprobs", 0) - by_source.get("tokenizer", 0)
-    listed = ", ".join(f"{source} {n}" for source, n in sorted(by_source.items()))
     return unless(
         n_server == evidence.n_ok,
         "fail" if n_unknown > stats.MAX_UNKNOWN * evidence.n_ok else "warn",
         n_server / evidence.n_ok,
-        f"not every token count is the server's own ({listed}); ask it for usage in the stream "
-        "(stream_options.include_usage)",
+        "Only for this share of the requests is the token count the server's own: "
+        "have it send usage in the stream (stream_options.include_usage).",
     )
 
 
@@ -83,8 +82,8 @@ def output_length(evidence: Evidence) -> Finding | None:
         0.9 <= ratio <= 1.1,
         "warn",
         ratio,
-        f"answers have {ratio:.0%} of the asked length: do not compare with a target that serves "
-        "another length; where the engine can, use ignore_eos",
+        "Answers have this share of the asked length: do not compare with a target that serves "
+        "another length; where the engine can, use ignore_eos.",
     )
 
 
@@ -105,8 +104,8 @@ def prompt_length(evidence: Evidence) -> Finding | None:
         abs(ratio - 1) <= 0.02,
         "warn",
         ratio,
-        f"the server counts {ratio:.2f} prompt tokens for one that was asked for, besides "
-        f"{template} of its template: give `tokenizer` the model's tokenizer.json for exact lengths",
+        "The server counts so many prompt tokens for each one asked for, its chat template taken off: "
+        "give `tokenizer` the model's tokenizer.json for exact lengths.",
     )
 
 
@@ -122,8 +121,8 @@ def prefix_cache(evidence: Evidence) -> Finding | None:
         share <= 0.05,
         "warn",
         share,
-        f"{share:.1%} of the prompt tokens came from the prefix cache although every prompt is unique: "
-        "TTFT is too good; reset the cache or restart the engine, and use another seed",
+        "This share of the prompt tokens came from the prefix cache although every prompt is unique: "
+        "TTFT is too good; reset the cache or restart the engine, or use another seed.",
     )
 
 
@@ -137,8 +136,8 @@ def hidden_reasoning(evidence: Evidence) -> Finding | None:
     return Finding(
         "warn",
         n_hidden / n_tokens,
-        f"{n_hidden} of {n_tokens} output tokens are hidden reasoning: TTFT holds the time they took, "
-        "throughput and TPOT count only what was streamed; do not rank against a target without it",
+        "This share of the output tokens is hidden reasoning: TTFT holds the time it took, throughput "
+        "and TPOT count only what was streamed; do not rank against a target without it.",
     )
 
 
@@ -154,6 +153,6 @@ def buffered_stream(evidence: Evidence) -> Finding | None:
         share <= 0.05,
         "warn",
         share,
-        f"{share:.0%} of the streams arrived in one piece: something between engine and client "
-        "buffers them (a proxy, compression), and TTFT is the time of the whole answer",
+        "This share of the streams arrived in one piece: something between engine and client "
+        "buffers them (a proxy, compression), and TTFT is the time of the whole answer.",
     )
