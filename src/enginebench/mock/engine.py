@@ -66,12 +66,12 @@ class Engine:
     def _end_step(self) -> None:
         step = self._step
         assert step is not None  # the timer is armed only by a step
-        self._begin_step(step.end_ns)
-        self.prompt_tokens_total += step.prefill_tokens
-        self.generation_tokens_total += len(step.emitted)
         for seq_id in step.emitted:
             emit = self._emits.get(seq_id)
-            if emit is not None:
+            if emit is not None:  # None: the client left during the step
                 emit(step.end_ns)
         for seq_id in step.finished:
             self._emits.pop(seq_id, None)
+        self.prompt_tokens_total += step.prefill_tokens
+        self.generation_tokens_total += len(step.emitted)
+        self._begin_step(step.end_ns)

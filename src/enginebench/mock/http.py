@@ -70,6 +70,7 @@ class Connection(asyncio.Protocol):
     def _begin_request(self) -> None:
         self._request = HttpRequest()
         self._n_fed = 0
+        self._n_header_bytes = 0
         self._headers_complete = False
         self._complete = False
         self._keep_alive = False
@@ -128,6 +129,10 @@ class Connection(asyncio.Protocol):
         self._request.target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._n_header_bytes += len(name) + len(value)
+        if self._n_header_bytes > MAX_HEADER_BYTES:
+            self._refusal = _headers_too_large()
+            raise ValueError("headers too large")
         self._request.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
@@ -136,8 +141,8 @@ class Connection(asyncio.Protocol):
         self._request.http_version = self._parser.get_http_version()
         length = self._request.headers.get("content-length", "")
         if length.isdecimal() and int(length) > MAX_BODY_BYTES:
-            self._refusal = _too_large()
-            raise ValueError("too large")
+            self._refusal = _body_too_large()
+            raise ValueError("body too large")
         if self._request.headers.get("expect", "").lower() == "100-continue":
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -208,9 +213,9 @@ class Connection(asyncio.Protocol):
 
     def _check_size(self) -> None:
         if not self._headers_complete and self._n_fed > MAX_HEADER_BYTES:
-            self._refuse(Refused(431, f"Headers are over {MAX_HEADER_BYTES} bytes.", "Bad Request", None))
+            self._refuse(_headers_too_large())
         elif self._n_fed > MAX_BODY_BYTES + MAX_HEADER_BYTES:
-            self._refuse(_too_large())
+            self._refuse(_body_too_large())
 
     def _abandon(self, ending: Ending) -> None:
         if self.answer is not None:
@@ -218,5 +223,10 @@ class Connection(asyncio.Protocol):
             answer.abandon(ending)
 
 
-def _too_large() -> Refused:
+def _headers_too_large() -> Refused:
+    message = f"Headers are over {MAX_HEADER_BYTES} bytes."
+    return Refused(431, message, "Request Header Fields Too Large", None)
+
+
+def _body_too_large() -> Refused:
     return Refused(413, f"Request body is over {MAX_BODY_BYTES} bytes.", "Request Entity Too Large", None)

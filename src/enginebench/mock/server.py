@@ -47,6 +47,7 @@ async def _serve(config: MockConfig, lifeline_fd: int | None) -> None:
         server.close()
         for connection in list(connections):
             connection.stop()
+        await asyncio.sleep(0)  # the turn of the loop in which aborted connections close
     finally:
         service.close()
     print(service.truth.summary(), file=sys.stderr)
