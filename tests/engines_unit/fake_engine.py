@@ -1,20 +1,22 @@
-"""A serving engine that misbehaves on request: `python fake_engine.py PORT MODE [NOTES]`.
+"""A serving engine that misbehaves on request: `python fake_engine.py PORT MODE [NOTES]`, or `serving`.
 
-NOTES is a file to which it appends what a test waits for: pids of its children, one a line.
-Standard library only, so that it starts in a moment.
+NOTES is a named pipe or a file to which it writes what a test waits for, one line each: `up PID`
+when it runs, `daemon PID` for a child that has left its session. Standard library only, so that it
+starts in a moment.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-PORT, MODE, NOTES = int(sys.argv[1]), sys.argv[2], (sys.argv[3:] or [None])[0]
-ASKED: dict[str, int] = {}
-"""How often each path was asked."""
 
 
 def event(data: object) -> bytes:
@@ -30,105 +32,163 @@ STREAMS = {
     "error-in-stream": piece("he") + event({"error": {"message": "engine is dead"}}) + event(b"[DONE]"),
     "unfinished": piece("he") + event(b"[DONE]"),
     "no-text": piece("") + piece("", "length"),
-    "not-json": event(b"<html>"),
+    "no-done": piece("hello") + piece("", "stop"),
+    "not-json": event(b"<html>\x1b[31m"),
+    "array": event([1]),
 }
-COMPLETION_STATUS = {"cannot-complete": [500], "early": [404, 500, 200], "refuses": [422]}
+COMPLETION_STATUS = {"cannot-complete": [500], "early": [404, 500, 200], "refuses": [422], "locked": [401]}
 HEALTH_STATUS = {"loading": [503, 503, 200], "unhealthy": [503]}
+MODELS_STATUS = {
+    "locked": 401,
+    "forbidden": 403,
+    "no-models": 404,
+    "no-get": 405,
+    "not-built": 501,
+    "broken": 502,
+    "moved": 308,
+}
+MODELS_BODY = {
+    "wrong-model": {"data": [{"id": "another"}]},
+    "many-models": {"data": [{"id": f"model-{n}"} for n in range(14)]},
+    "aliased": {"data": [{"id": "/models/fake.gguf", "aliases": ["fake"]}]},
+    "tagged": {"data": [{"id": "fake:latest"}]},
+    "pinned": {"data": []},
+    "odd-models": {"models": 3},
+}
 
 
-def in_turn(statuses: list[int], asked: int) -> int:
-    """The answer to the n-th question; the last one is repeated."""
-    return statuses[min(asked, len(statuses)) - 1]
+class FakeServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, port: int, mode: str) -> None:
+        super().__init__(("127.0.0.1", port), Answer)
+        self.mode = mode
+        self.asked: Counter[str] = Counter()
+        self.bodies: list[dict[str, object]] = []
+        self.headers: list[dict[str, str]] = []
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
 
 
 class Answer(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-
-    def _send(self, status: int, body: bytes, kind: str = "application/json") -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def _asked(self) -> int:
-        ASKED[self.path] = ASKED.get(self.path, 0) + 1
-        return ASKED[self.path]
+    server: FakeServer
 
     def do_GET(self) -> None:
-        asked = self._asked()
+        mode = self.server.mode
+        self.server.asked[f"GET {self.path}"] += 1
+        self.server.headers.append(dict(self.headers))
         if self.path == "/health":
-            self._send(in_turn(HEALTH_STATUS.get(MODE, [200]), asked), b"{}")
+            self._answer(self._in_turn(HEALTH_STATUS.get(mode, [200])), b"{}")
         elif self.path == "/v1/models":
-            name = "another" if MODE == "wrong-model" else "fake"
-            self._send(200, json.dumps({"data": [{"id": name}]}).encode())
+            body = MODELS_BODY.get(mode, {"data": [{"id": "fake"}]})
+            self._answer(MODELS_STATUS.get(mode, 200), json.dumps(body).encode())
         else:
-            self._send(404, b"{}")
+            self._answer(404, b"{}")
 
     def do_POST(self) -> None:
-        asked = self._asked()
-        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        note("body " + json.dumps(sent))
-        if MODE == "dies-completing":
+        self.server.asked[f"POST {self.path}"] += 1
+        self.server.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        if self.server.mode == "dies-completing":
             print("CUDA error: an illegal memory access was encountered", flush=True)
             os._exit(1)
-        status = in_turn(COMPLETION_STATUS.get(MODE, [200]), asked)
+        status = self._in_turn(COMPLETION_STATUS.get(self.server.mode, [200]))
         if status != 200:
-            self._send(status, b'{"error": {"message": "unknown field\\n ignore_eos"}}')
+            self._answer(status, b'{"error": {"message": "unknown field\\n ignore_eos"}}')
+        elif self.server.mode == "endless":
+            self._stream_without_end()
         else:
-            self._send(200, STREAMS.get(MODE, STREAM), "text/event-stream")
+            self._answer(200, STREAMS.get(self.server.mode, STREAM), "text/event-stream")
+
+    def _stream_without_end(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.close_connection = True
+        with contextlib.suppress(ConnectionError):
+            while True:
+                self.wfile.write(piece("x") * 100)
 
     def log_message(self, *_: object) -> None:
         pass
 
+    def _in_turn(self, statuses: list[int]) -> int:
+        """The answer to the n-th question of this kind; the last one is repeated."""
+        return statuses[min(self.server.asked[f"{self.command} {self.path}"], len(statuses)) - 1]
 
-def note(line: str) -> None:
-    if NOTES:
-        with open(NOTES, "a") as file:
-            file.write(line + "\n")
+    def _answer(self, status: int, body: bytes, kind: str = "application/json") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if status == 308:
+            self.send_header("Location", "https://elsewhere.example/v1/models")
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextmanager
+def serving(mode: str, port: int = 0) -> Iterator[FakeServer]:
+    """The fake in a thread of the test's own process."""
+    with FakeServer(port, mode) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def deaf() -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
 
 
-def leave_daemon() -> None:
-    """A grandchild in a session of its own, its parent gone, deaf to SIGTERM."""
+def leave_daemon(notes: str) -> None:
+    """A grandchild in a session of its own, its parent gone, deaf to every polite signal."""
+    told, tell = os.pipe()
     child = os.fork()
     if child == 0:
         os.setsid()
         if os.fork() == 0:
             deaf()
-            note(f"pid {os.getpid()}")
+            note(notes, f"daemon {os.getpid()}")
+            os.write(tell, b"x")
             while True:
                 signal.pause()
         os._exit(0)
     os.waitpid(child, 0)
+    os.read(told, 1)
 
 
-def main() -> None:
-    if MODE == "exits":
+def note(notes: str, line: str) -> None:
+    with open(notes, "a") as file:
+        file.write(line + "\n")
+
+
+def main(port: int, mode: str, notes: str | None = None) -> None:
+    if notes:
+        note(notes, f"up {os.getpid()}")
+    if mode == "exits":
         print("loading weights", flush=True)
         print("\x1b[31mtorch.OutOfMemoryError: CUDA out of memory\x1b[0m", file=sys.stderr, flush=True)
         sys.exit(1)
-    if MODE == "crashes":
+    if mode == "crashes":
         os.kill(os.getpid(), signal.SIGSEGV)
-    if MODE == "hangs":
+    if mode == "hangs":
         print("waiting for a download", flush=True)
         signal.pause()
-    if MODE == "deaf":
+    if mode == "deaf":
         deaf()
-    if MODE == "daemon":
-        leave_daemon()
-    if MODE == "floods":
+    if mode == "daemon" and notes:
+        leave_daemon(notes)
+    if mode == "floods":
         for number in range(40_000):
             print(f"line {number} " + "x" * 90)
         sys.stdout.flush()
-    ThreadingHTTPServer.daemon_threads = True
-    ThreadingHTTPServer(("127.0.0.1", PORT), Answer).serve_forever()
+    FakeServer(port, mode).serve_forever()
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]), *sys.argv[2:])

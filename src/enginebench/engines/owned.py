@@ -100,9 +100,10 @@ def end(owned: Owned) -> None:
     guard = owned._guard
     assert guard.stdin is not None
     assert guard.stdout is not None
-    with contextlib.suppress(OSError, ValueError):
+    if not guard.stdin.closed:
         # A word, not only the end of file: a forked child of ours may hold the pipe open.
-        guard.stdin.write(b"stop\n")
+        with contextlib.suppress(BrokenPipeError):
+            guard.stdin.write(b"stop\n")
         guard.stdin.close()
     deadline_ns = monotonic_ns() + round(owned._grace_s * NS_PER_S) + _END_PATIENCE_NS
     while (event := _next_event(owned, deadline_ns)) is not None:

@@ -69,6 +69,10 @@ class _NotYet(Exception):
     """What the engine answered instead, in words."""
 
 
+class _Endless(_NotYet):
+    """The answer had not ended at the deadline: how an earlier one ended says more, if there was one."""
+
+
 def wait_until_ready(probe: Probe, deadline_ns: int, check: Callable[[], None]) -> Ready:
     """Ask until the engine is ready. `check` is called between any two questions and raises when
     asking on is useless. Raises NotReadyInTime, and TargetError when a completion is refused for
@@ -78,7 +82,7 @@ def wait_until_ready(probe: Probe, deadline_ns: int, check: Callable[[], None]) 
         return _ask_until(lambda: ask(client), deadline_ns, check)
 
     readiness = probe.readiness
-    with httpx.Client(trust_env=False, timeout=_QUICK_TIMEOUT_S, headers=dict(probe.headers)) as client:
+    with _client(probe.headers) as client:
         if readiness.health is not None:
             health_url = probe.base_url.removesuffix(probe.base_path) + readiness.health
             until(lambda client: _be_healthy(client, health_url))
@@ -91,11 +95,18 @@ def wait_until_ready(probe: Probe, deadline_ns: int, check: Callable[[], None]) 
         return Ready(healthy_ns, first_token_ns, monotonic_ns())
 
 
+def _client(
+    headers: Mapping[str, str], timeout_s: float = _QUICK_TIMEOUT_S, is_tls: bool = False
+) -> httpx.Client:
+    # Over plain HTTP there is nothing to verify, and reading the certificates would cost 50 ms.
+    return httpx.Client(trust_env=False, verify=is_tls, timeout=timeout_s, headers=dict(headers))
+
+
 _Answer = TypeVar("_Answer")
 
 
 def _ask_until(ask: Callable[[], _Answer], deadline_ns: int, check: Callable[[], None]) -> _Answer:
-    pause_s = _PAUSE_FIRST_S
+    pause_s, last_answer = _PAUSE_FIRST_S, None
     while True:
         check()
         try:
@@ -103,8 +114,10 @@ def _ask_until(ask: Callable[[], _Answer], deadline_ns: int, check: Callable[[],
         except (_NotYet, httpx.HTTPError) as error:
             # A refused connection may mean that the engine has just died: say that instead.
             check()
+            if last_answer is None or not isinstance(error, _Endless):
+                last_answer = _in_words(error)
             if monotonic_ns() + pause_s * NS_PER_S > deadline_ns:
-                raise NotReadyInTime(_in_words(error)) from error
+                raise NotReadyInTime(last_answer) from error
             time.sleep(pause_s)
             pause_s = min(pause_s * _PAUSE_GROWTH, _PAUSE_MOST_S)
 
@@ -133,7 +146,7 @@ def check_endpoint(
     cannot be reached, refuses the key, or does not serve `model`."""
     url = f"{base_url.rstrip('/')}/models"
     try:
-        with httpx.Client(trust_env=False, timeout=_ATTACH_TIMEOUT_S, headers=dict(headers)) as client:
+        with _client(headers, _ATTACH_TIMEOUT_S, is_tls=url.startswith("https:")) as client:
             response = client.get(url)
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         raise TargetError(f"cannot reach {base_url}: {_in_words(error)}; is the server running?") from error
@@ -179,8 +192,9 @@ def _complete(client: httpx.Client, probe: Probe, deadline_ns: int) -> int:
     """One streamed completion of a few tokens; when its first output came (monotonic ns)."""
     url = probe.base_url + ENDPOINT_PATHS[probe.endpoint]
     # The first completion may compile kernels for minutes; asking again would not hasten it.
-    left_s = max(1.0, (deadline_ns - monotonic_ns()) / NS_PER_S)
-    timeout = httpx.Timeout(_QUICK_TIMEOUT_S, read=left_s)
+    now_ns = monotonic_ns()
+    deadline_ns = max(deadline_ns, now_ns + NS_PER_S)
+    timeout = httpx.Timeout(_QUICK_TIMEOUT_S, read=(deadline_ns - now_ns) / NS_PER_S)
     with client.stream("POST", url, json=_body(probe), timeout=timeout) as response:
         if response.status_code != 200:
             response.read()
@@ -197,7 +211,7 @@ def _first_output_ns(response: httpx.Response, deadline_ns: int) -> int:
     first_ns, finished = None, False
     for line in response.iter_lines():
         if monotonic_ns() > deadline_ns:
-            raise _NotYet("a stream that does not end")
+            raise _Endless("a stream that does not end")
         if not line.startswith("data:") or (data := line[5:].strip()) == "[DONE]":
             continue
         try:
