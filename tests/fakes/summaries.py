@@ -12,6 +12,7 @@ from enginebench.model.summary import Level, LevelWindow, Metric, Stat, Summary,
 LEVELS = (1, 2, 4, 8, 16, 32, 64)
 SECOND_NS = 1_000_000_000
 HOSTILE_NAME = "<script>alert(1)</script>"
+HOSTILE_URL = "http://10.0.0.7:8000/v1?<b>"
 HOSTILE_MODEL = "evil/\x1b[31mred\x1b[0m-7b`|*x*|[a](javascript:alert(2))\u202egnp"
 MINIMUM_SAMPLES = {"p50": 6, "p90": 36, "p95": 72, "p99": 368}
 
@@ -23,7 +24,8 @@ def distribution(unit: str, n: int, p50: float, spread: float = 2.0, note: str |
         name: Stat(p50 * factor if n >= MINIMUM_SAMPLES[name] else None) for name, factor in factors.items()
     }
     if note is None and None in [stat.value for stat in stats.values()]:
-        note = f"n/a (n={n})"
+        lacking = ", ".join(name for name, stat in stats.items() if stat.value is None)
+        note = f"{lacking}: n/a (n={n})"
     return Metric(unit, n, stats, note)
 
 
@@ -32,7 +34,7 @@ def single(unit: str, value: float | None, n: int = 1) -> Metric:
 
 
 def level(concurrency: int, step_ms: float, prefill_ms: float, *, max_num_seqs: int = 32) -> Level:
-    """A level of a batching engine: the step grows with the batch, and above `max_num_seqs` requests queue."""
+    """A level of a batching engine: the step grows with the batch; above `max_num_seqs` requests queue."""
     batch = min(concurrency, max_num_seqs)
     tpot_ms = step_ms + 0.11 * batch
     ttft_ms = prefill_ms * (1 + 0.4 * batch**0.8)
@@ -49,7 +51,7 @@ def level(concurrency: int, step_ms: float, prefill_ms: float, *, max_num_seqs: 
         "itl": distribution("ms", n * 127, tpot_ms, 1.7),
         "tpot": distribution("ms", n, tpot_ms, 1.2),
         "e2e": distribution("ms", n, e2e_ms, 1.25),
-        "per_user_tps": distribution("tok/s", n, 1000 / tpot_ms, 1.1),
+        "per_user_tps": distribution("tok/s", n, 1000 / tpot_ms, 1 / 1.2),
         "output_throughput": single("tok/s", rate * 128, n),
         "total_throughput": single("tok/s", rate * (128 + 527), n),
         "request_rate": single("req/s", rate, n),
@@ -63,12 +65,17 @@ def level(concurrency: int, step_ms: float, prefill_ms: float, *, max_num_seqs: 
     window = LevelWindow("time", 1000 * SECOND_NS, 1060 * SECOND_NS, 60.0)
     checks = (
         check("error_rate", "pass", 0.0),
-        check("client_delay", "pass", 0.1),
-        check("coalesced", "pass", 0.08),
-        check("token_source", "pass", "usage"),
+        check("client_delay", "pass", 0.11),
+        check("coalesced", "pass", 0.0008),
+        check("token_source", "pass", 1.0),
         check("occupancy", "pass", 0.997),
         check("output_length", "pass", 1.0),
-        check("few_samples", "pass" if n >= 368 else "warn", n, "p99 needs 368 requests; measure for longer"),
+        check(
+            "few_samples",
+            "pass" if n >= 36 else "warn",
+            float(n),
+            "So few successful requests give no p90 (it takes 36): measure longer.",
+        ),
     )
     return Level("concurrency", concurrency, 0, True, window, {"total": n, "ok": n}, {}, metrics, checks)
 
@@ -77,10 +84,10 @@ def check(name: str, verdict: str, value: Any, advice: str = "") -> Mapping[str,
     return {"name": name, "verdict": verdict, "value": value, "advice": advice}
 
 
-def with_failures(base: Level, failed: Mapping[str, int], kinds: Mapping[str, int], share: str) -> Level:
+def with_failures(base: Level, failed: Mapping[str, int], kinds: Mapping[str, int], share: float) -> Level:
     n = sum(failed.values())
     counts = {**base.counts, **failed, "total": base.counts["total"] + n}
-    bad = check("error_rate", "fail", share, "find out why before trusting any number of this level")
+    bad = check("error_rate", "fail", share, "This share of the requests failed; look at the errors by kind.")
     checks = tuple(bad if c["name"] == "error_rate" else c for c in base.checks)
     return replace(base, counts=counts, errors=kinds, checks=checks)
 
@@ -96,7 +103,9 @@ def all_failed(base: Level) -> Level:
         name: Metric(metric.unit, 0, dict.fromkeys(metric.stats, Stat(None)), "no request ended well")
         for name, metric in base.metrics.items()
     }
-    checks = (check("error_rate", "fail", 1.0, "every request failed"),)
+    checks = (
+        check("error_rate", "fail", 1.0, "This share of the requests failed; look at the errors by kind."),
+    )
     return replace(
         base, counts={"total": n, "ok": 0, "rejected": n}, errors={"http_429": n}, metrics=none, checks=checks
     )
@@ -110,14 +119,14 @@ def run_summary() -> Summary:
     )
     slow = [with_metrics(level(c, 14.5, 41.0, max_num_seqs=16), itl=no_tokens) for c in LEVELS]
     slow[5] = with_failures(
-        slow[5], {"timeout": 2, "error": 1}, {"idle_timeout": 2, "in_band_error": 1}, "0.4 %"
+        slow[5], {"timeout": 2, "error": 1}, {"idle_timeout": 2, "in_band_error": 1}, 0.0065
     )
     slow[6] = with_failures(
-        slow[6], {"rejected": 96, "cancelled": 4}, {"http_429": 90, "http_503 \x1b]0;pwned\x07": 6}, "12 %"
+        slow[6], {"rejected": 96, "cancelled": 4}, {"http_429": 90, "http_503 \x1b]0;pwned\x07": 6}, 0.184
     )
     targets = (
         TargetSummary("vllm", "vLLM 0.11.2", "meta-llama/Llama-3.1-8B-Instruct", "chat", None, tuple(fast)),
-        TargetSummary(HOSTILE_NAME, "http://10.0.0.7:8000/v1?<b>", HOSTILE_MODEL, "completions", None, tuple(slow)),
+        TargetSummary(HOSTILE_NAME, HOSTILE_URL, HOSTILE_MODEL, "completions", None, tuple(slow)),
         TargetSummary(
             "tgi", "Text Generation Inference", "meta-llama/Llama-3.1-8B-Instruct", "chat",
             "tgi exited with 1 before it was stopped; last lines of logs/tgi.txt:\n"
@@ -188,10 +197,11 @@ def run_meta() -> dict[str, Any]:
                 "name": "vllm", "engine": "vLLM", "version": "0.11.2",
                 "argv": ["vllm", "serve", "meta-llama/Llama-3.1-8B-Instruct", "--max-num-seqs", "32"],
                 "base_url": "http://127.0.0.1:8000/v1", "model": "meta-llama/Llama-3.1-8B-Instruct",
-                "endpoint": "chat", "problem": None, "starts": [{"ready_s": 61.25, "first_completion_s": 61.9}],
+                "endpoint": "chat", "problem": None,
+                "starts": [{"ready_s": 61.25, "first_completion_s": 61.9}],
             },
             {
-                "name": HOSTILE_NAME, "engine": "http://10.0.0.7:8000/v1?<b>", "version": None, "argv": None,
+                "name": HOSTILE_NAME, "engine": HOSTILE_URL, "version": None, "argv": None,
                 "base_url": "http://10.0.0.7:8000/v1", "model": HOSTILE_MODEL, "endpoint": "completions",
                 "problem": None, "starts": [],
             },
