@@ -31,7 +31,7 @@ def parse_duration_ns(text: str | int | float) -> int:
         if not 0 <= text < float("inf"):
             raise ValueError("a duration cannot be negative or infinite")
         return round(text * NS_PER_S)
-    match = _DURATION.fullmatch(text)
+    match = _DURATION.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError(f"{text!r} is not a duration; write a number with a unit, such as 10s or 500ms")
     return round(float(match[1]) * _NS_PER[match[2]])

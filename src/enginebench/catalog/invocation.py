@@ -55,6 +55,12 @@ def invocation(launcher: Launcher, form_name: str, values: Mapping[str, Any]) ->
     return Invocation(tuple(argv), env, tuple(version), str(options["served_name"]))
 
 
+def known_options(form: Form) -> set[str]:
+    """Names that a target may set, `model` among them."""
+    in_command = {name for word in form.command for name in named(word)} - set(BUILT_IN)
+    return {*form.options, *form.defaults, *in_command, *_SETTABLE, "extra_args"}
+
+
 def engines_folder() -> Path:
     """Where scripts/install-engines puts environments and test models: $ENGINEBENCH_ENGINES, else
     `.venvs` of the checkout, else the user's cache."""
@@ -87,8 +93,7 @@ def _form(launcher: Launcher, form_name: str) -> Form:
 
 def _options(launcher: Launcher, form_name: str, form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values that are set, defaults included. A value of null unsets a default."""
-    in_command = {name for word in form.command for name in named(word)} - set(BUILT_IN)
-    known = {*form.options, *form.defaults, *in_command, *_SETTABLE, "extra_args"}
+    known = known_options(form)
     for name in values:
         if name not in known:
             settable = sorted(known - {"model", "host"})

@@ -48,8 +48,13 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML's own class-level table)
 
 
+class _Dumper(yaml.SafeDumper):
+    """SafeDumper that quotes text which either version of YAML would take for a number."""
+
+
 for _name, _pattern in _IMPLICIT.items():
-    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})\Z"), None)
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})\Z"), None)
 _Loader.yaml_implicit_resolvers[""] = _Loader.yaml_implicit_resolvers[None]  # type: ignore[index]
 
 
@@ -95,6 +100,13 @@ def parse_value(text: str, name: str) -> Any:
     """One YAML value, as typed on the command line. Raises ConfigError that begins with `name`."""
     root = _compose(text, name)
     return None if root is None else _Builder(name, {}).build(root, ())
+
+
+def write_yaml(data: Mapping[str, Any]) -> str:
+    """Text that `parse_yaml` reads back as `data`; innermost lists and mappings on one line."""
+    return yaml.dump(
+        data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
+    )
 
 
 def _compose(text: str, file: str) -> yaml.Node | None:

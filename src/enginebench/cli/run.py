@@ -18,8 +18,12 @@ EXIT_CODES = {"done": 0, "failed": 3, "interrupted": 4}
 
 
 def run(
-    scenario: str = typer.Argument(None, help="A scenario file, or the name of a shipped one (`list scenarios`)."),
-    url: str = typer.Option(None, help="Measure this endpoint, e.g. http://127.0.0.1:8000/v1; no file needed."),
+    scenario: str = typer.Argument(
+        None, help="A scenario file, or the name of a shipped one (`list scenarios`)."
+    ),
+    url: str = typer.Option(
+        None, help="Measure this endpoint, e.g. http://127.0.0.1:8000/v1; no file needed."
+    ),
     model: str = typer.Option(None, help="With --url: the model to ask for."),
     concurrency: str = typer.Option("1,8,64", help="With --url: levels, e.g. 1,8,64."),
     endpoint: str = typer.Option("chat", help="With --url: chat or completions."),
@@ -41,12 +45,14 @@ def run(
 
     Exit codes: 0 done, 2 the input is wrong, 3 a target failed, 4 interrupted with a partial run saved.
     """
-    from enginebench.catalog.scenario import load_scenario, scenario_from_options, to_yaml
+    from enginebench.catalog.scenario import UrlOptions, load_scenario, scenario_from_options, to_yaml
 
     if (scenario is None) == (url is None):
-        raise UserError("give a scenario file or --url, one of the two; `enginebench list scenarios` names some")
+        raise UserError(
+            "give a scenario file or --url, one of the two; `enginebench list scenarios` names some"
+        )
     if url is not None:
-        resolved = scenario_from_options(
+        options = UrlOptions(
             url=url,
             model=model,
             concurrency=concurrency,
@@ -56,8 +62,8 @@ def run(
             output_tokens=output_tokens,
             duration=duration,
             warmup=warmup,
-            overrides=set_,
         )
+        resolved = scenario_from_options(options, set_)
         typer.echo(to_yaml(resolved))
     else:
         resolved = load_scenario(scenario, set_, only)

@@ -20,6 +20,8 @@ from enginebench.workload.lengths import token_count
 from enginebench.workload.words import JOINER, WORDS
 
 _MASK64 = (1 << 64) - 1
+__all__ = ["Tokenizer", "make_request"]
+
 _WORDS = {language: np.array(words, dtype=object) for language, words in WORDS.items()}
 
 
