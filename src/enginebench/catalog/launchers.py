@@ -69,25 +69,19 @@ def _problems(launcher: Launcher) -> Iterator[tuple[Loc, str]]:
 def _form_problems(loc: Loc, form: Form) -> Iterator[tuple[Loc, str]]:
     if not form.command:
         yield (*loc, "command"), "the command is empty"
+    in_command = {name for word in form.command for name in named(word)} - set(BUILT_IN)
     for option in form.defaults:
-        if option not in form.options and not _in_command(form, option):
-            known = [*form.options]
-            yield (
-                (*loc, "defaults", option),
-                f"a default for an unknown option {option!r}" + nearest(option, known),
-            )
+        known = {*form.options, *in_command}
+        if option not in known:
+            hint = nearest(option, sorted(known))
+            yield (*loc, "defaults", option), f"a default for an unknown option {option!r}{hint}"
+    # An option that stands in the command alone is declared by its default, which may be null.
     allowed = {*BUILT_IN, *form.options, *form.defaults}
-    for where, word, extra in _words(form):
-        for placeholder in named(word):
-            if placeholder not in allowed | extra:
-                problem = f"unknown placeholder {{{placeholder}}}" + nearest(
-                    placeholder, sorted(allowed | extra)
-                )
-                yield (*loc, *where), problem
-
-
-def _in_command(form: Form, option: str) -> bool:
-    return any(option in named(word) for word in form.command)
+    for where, word, more in _words(form):
+        for name in named(word):
+            if name not in allowed | more:
+                hint = nearest(name, sorted(allowed | more))
+                yield (*loc, *where), f"unknown placeholder {{{name}}}{hint}"
 
 
 def _words(form: Form) -> Iterator[tuple[Loc, str, set[str]]]:

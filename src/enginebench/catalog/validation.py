@@ -21,9 +21,9 @@ def validated(adapter: TypeAdapter[_T], source: Source) -> _T:
     try:
         return adapter.validate_python(source.data)
     except ValidationError as error:
-        faults = error.errors(include_url=False)
-        places = [source.place(fault["loc"]) for fault in faults]
-        place, fault = min(zip(places, faults, strict=True), key=lambda pair: (pair[0].line, pair[0].column))
+        found = [(fault, source.place(fault["loc"])) for fault in error.errors(include_url=False)]
+        # A misspelt key is also a missing one, and says more.
+        fault, place = min(found, key=lambda f: (f[0]["type"] in _MISSING_KEY, f[1].line, f[1].column))
         raise ConfigError(_in_words(fault, adapter), place) from error
 
 
