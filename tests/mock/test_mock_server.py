@@ -202,11 +202,15 @@ def test_truth_of_a_whole_answer_is_one_entry(server: MockServer, http: httpx.Cl
 
 
 def test_chunks_queue_when_the_client_does_not_read_and_the_truth_says_so() -> None:
-    n_tokens = 30_000  # about 7 MB, more than the kernel holds for a reader that does not read
+    # About 20 MB, because every chunk names the model: more than the kernel holds for this reader.
+    n_tokens, model = 1000, "m" * 20_000
     body = json.dumps({"prompt": "a", "max_tokens": n_tokens, "stream": True}).encode()
     head = b"POST /v1/completions HTTP/1.1\r\nX-Request-Id: sleeper\r\nContent-Length: %d\r\n\r\n" % len(body)
     at_once = SchedulerConfig(step_time=StepTime(0, 0, 0, 0))
-    with running(MockConfig(scheduler=at_once)) as server, httpx.Client(base_url=server.root_url) as http:
+    with (
+        running(MockConfig(model=model, scheduler=at_once)) as server,
+        httpx.Client(base_url=server.root_url) as http,
+    ):
         with socket.create_connection(("127.0.0.1", server.port)) as raw:
             raw.sendall(head + body)
             until(lambda: metric(http, "request_success_total") == 1)

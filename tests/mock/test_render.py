@@ -37,10 +37,11 @@ def test_words_need_no_escaping_in_json() -> None:
         assert json.dumps(word, ensure_ascii=False) == f'"{word}"'
 
 
-@pytest.mark.parametrize("position", range(len(render.WORDS)))
-def test_a_chat_chunk_holds_the_word_and_frames_it_exactly(position: int) -> None:
-    body = event(shapes(asked()).middle.fill(render.word(position)))
-    assert body == {
+def test_a_chat_chunk_is_framed_exactly_and_holds_its_word() -> None:
+    stream = shapes(asked(output_tokens=len(render.WORDS), text_start=2))
+    words = [event(chunk)["choices"][0]["delta"]["content"] for chunk in stream.words]
+    assert words == [*render.WORDS[2:], *render.WORDS[:2]]
+    assert event(stream.words[0]) == {
         "id": "chatcmpl-1",
         "object": "chat.completion.chunk",
         "created": 1_700_000_000,
@@ -48,7 +49,7 @@ def test_a_chat_chunk_holds_the_word_and_frames_it_exactly(position: int) -> Non
         "choices": [
             {
                 "index": 0,
-                "delta": {"content": render.WORDS[position]},
+                "delta": {"content": render.WORDS[2]},
                 "logprobs": None,
                 "finish_reason": None,
                 "token_ids": None,
@@ -57,20 +58,25 @@ def test_a_chat_chunk_holds_the_word_and_frames_it_exactly(position: int) -> Non
     }
 
 
+@pytest.mark.parametrize("output_tokens", [1, 3, len(render.WORDS) + 5])
+def test_no_more_chunks_are_made_than_are_needed(output_tokens: int) -> None:
+    assert len(shapes(asked(output_tokens=output_tokens)).words) == min(output_tokens, len(render.WORDS))
+
+
 def test_a_chat_stream_opens_with_the_role_and_closes_with_the_reason_on_its_last_word() -> None:
     chat = shapes(asked())
     assert chat.role is not None
     assert event(chat.role)["choices"][0]["delta"] == {"role": "assistant", "content": ""}
-    last = event(chat.last.fill(b" end"))["choices"][0]
-    assert (last["delta"], last["finish_reason"]) == ({"content": " end"}, "length")
+    last = event(chat.last)["choices"][0]
+    assert (last["delta"], last["finish_reason"]) == ({"content": render.WORDS[2]}, "length")
 
 
 def test_a_completion_stream_has_text_and_no_role() -> None:
     completion = shapes(asked("completions", finish_reason="stop"))
     assert completion.role is None
-    body = event(completion.last.fill(b" end"))
+    body = event(completion.last)
     assert body["object"] == "text_completion"
-    assert (body["choices"][0]["text"], body["choices"][0]["finish_reason"]) == (" end", "stop")
+    assert (body["choices"][0]["text"], body["choices"][0]["finish_reason"]) == (render.WORDS[2], "stop")
 
 
 def test_usage_has_no_choices_and_is_left_out_unless_asked() -> None:
@@ -87,17 +93,17 @@ def test_the_end_is_done_and_the_last_chunk() -> None:
 
 def test_a_model_name_may_hold_anything() -> None:
     name = 'a "b" \\ \x00 é'
-    assert event(shapes(asked(), name).middle.fill(b" x"))["model"] == name
+    assert event(shapes(asked(), name).words[0])["model"] == name
 
 
 @pytest.mark.parametrize(
     ("endpoint", "kind"), [("chat", "chat.completion"), ("completions", "text_completion")]
 )
 def test_a_whole_answer_has_the_text_that_the_stream_would_have(endpoint: EndpointKind, kind: str) -> None:
-    want = asked(endpoint, text_start=len(render.WORDS) - 1)
+    want = asked(endpoint, output_tokens=3, text_start=len(render.WORDS) - 1)
     body = json.loads(render.whole_answer(want, "id", 1, "tiny"))
     choice = body["choices"][0]
     text = choice["message"]["content"] if endpoint == "chat" else choice["text"]
-    assert text.encode() == b"".join(render.word(want.text_start + i) for i in range(3))
+    assert text == render.WORDS[-1] + render.WORDS[0] + render.WORDS[1]
     assert (body["object"], choice["finish_reason"]) == (kind, "length")
     assert body["usage"]["completion_tokens"] == 3

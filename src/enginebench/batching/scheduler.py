@@ -56,16 +56,13 @@ class Step:
 class _Sequence:
     seq_id: int
     arrived_ns: int
-    prompt_tokens: int
-    output_tokens: int
+    n_prompt: int
+    n_pending: int
+    """Tokens known but not computed: the rest of the prompt, then one per step."""
+    n_left: int
+    """Tokens still to be emitted."""
     n_computed: int = 0
     """Tokens whose keys and values are in the cache."""
-    n_emitted: int = 0
-
-    @property
-    def n_pending(self) -> int:
-        """Tokens known but not computed: the rest of the prompt, then one per step."""
-        return self.prompt_tokens + self.n_emitted - self.n_computed
 
 
 class Scheduler:
@@ -103,7 +100,7 @@ class Scheduler:
             )
         if self._waiting and arrived_ns < self._waiting[-1].arrived_ns:
             raise ValueError(f"sequence {seq_id} arrived before the one queued ahead of it")
-        self._waiting.append(_Sequence(seq_id, arrived_ns, prompt_tokens, output_tokens))
+        self._waiting.append(_Sequence(seq_id, arrived_ns, prompt_tokens, prompt_tokens, output_tokens))
 
     def cancel(self, seq_id: int) -> None:
         """Drop a sequence, wherever it is; unknown and finished ones are ignored.
@@ -157,16 +154,19 @@ class Scheduler:
         finished: list[int] = []
         for seq, n_tokens in scheduled:
             context_tokens += seq.n_computed
-            if seq.n_computed < seq.prompt_tokens:
+            if seq.n_computed < seq.n_prompt:
                 prefill_tokens += n_tokens
             seq.n_computed += n_tokens
-            if seq.n_pending == 0:
-                seq.n_emitted += 1
-                emitted.append(seq.seq_id)
-                if seq.n_emitted == seq.output_tokens:
-                    finished.append(seq.seq_id)
+            if n_tokens < seq.n_pending:
+                seq.n_pending -= n_tokens
+                continue
+            emitted.append(seq.seq_id)
+            seq.n_pending = 1
+            seq.n_left -= 1
+            if not seq.n_left:
+                finished.append(seq.seq_id)
         if finished:
-            self._running = [seq for seq in self._running if seq.n_emitted < seq.output_tokens]
+            self._running = [seq for seq in self._running if seq.n_left]
         duration_ns = self._config.step_time.duration_ns(len(scheduled), context_tokens, prefill_tokens)
         return Step(
             start_ns=start_ns,

@@ -17,46 +17,49 @@ OnEnd = Callable[[Truth], None]
 class StreamedAnswer:
     """One SSE event per token, each its own HTTP chunk and its own write, as vLLM's server does."""
 
-    __slots__ = ("_asked", "_connection", "_n_tokens", "_on_end", "_shapes", "truth")
+    __slots__ = ("_connection", "_last", "_n_tokens", "_on_end", "_shapes", "truth")
 
-    def __init__(
-        self, connection: Connection, asked: Asked, truth: Truth, shapes: render.Shapes, on_end: OnEnd
-    ) -> None:
-        self._connection, self._asked, self._shapes, self._on_end = connection, asked, shapes, on_end
+    def __init__(self, connection: Connection, truth: Truth, shapes: render.Shapes, on_end: OnEnd) -> None:
+        self._connection, self._shapes, self._on_end = connection, shapes, on_end
         self.truth = truth
         self._n_tokens = 0
+        self._last = truth.output_tokens - 1
 
     def token(self, intended_ns: int) -> None:
-        asked, shapes, position = self._asked, self._shapes, self._n_tokens
-        if position == 0 and shapes.role is not None:
-            self._send("role", shapes.role, intended_ns)
+        position, shapes = self._n_tokens, self._shapes
         self._n_tokens = position + 1
-        word = render.word(asked.text_start + position)
-        if self._n_tokens < asked.output_tokens:
-            self._send("content", shapes.middle.fill(word), intended_ns)
+        if position == 0 and shapes.role is not None:
+            self._send(shapes.role, intended_ns)
+        if position < self._last:
+            self._send(shapes.words[position % len(shapes.words)], intended_ns)
             return
-        self._send("content", shapes.last.fill(word), intended_ns)
+        self._send(shapes.last, intended_ns)
         if shapes.usage is not None:
-            self._send("usage", shapes.usage, intended_ns)
-        self._send("done", shapes.done, intended_ns)
+            self._send(shapes.usage, intended_ns)
+        self._send(shapes.done, intended_ns)
         self._connection.end_answer()
-        self._end("complete")
+        self.abandon("complete")
 
     def abandon(self, ending: Ending) -> None:
-        self._end(ending)
+        self.truth.ending = ending
+        self.truth.kind = self._kinds()
+        self._on_end(self.truth)
 
-    def _send(self, kind: ChunkKind, data: bytes, intended_ns: int) -> None:
-        truth = self.truth
-        truth.kind.append(kind)
+    def _send(self, event: bytes, intended_ns: int) -> None:
+        truth, connection = self.truth, self._connection
         truth.intended_ns.append(intended_ns)
         truth.sent_ns.append(monotonic_ns())
-        self._connection.write(data)
-        if self._connection.stalled:
+        connection.write(event)
+        if connection.stalled:
             truth.n_queued += 1
 
-    def _end(self, ending: Ending) -> None:
-        self.truth.ending = ending
-        self._on_end(self.truth)
+    def _kinds(self) -> list[ChunkKind]:
+        """Of the events sent so far. Told at the end, from the order that they always have."""
+        shapes = self._shapes
+        kinds: list[ChunkKind] = [] if shapes.role is None else ["role"]
+        kinds += ["content"] * self.truth.output_tokens
+        kinds += ["done"] if shapes.usage is None else ["usage", "done"]
+        return kinds[: len(self.truth.sent_ns)]
 
 
 class WholeAnswer:

@@ -63,6 +63,8 @@ class Connection(asyncio.Protocol):
         self._handle = handle
         self._registry = registry
         self._transport: asyncio.Transport
+        self.write: Callable[[bytes], None]
+        """The transport's own: one call less for each token."""
         self._parser = httptools.HttpRequestParser(self)
         self._closing = False
         self._begin_request()
@@ -80,6 +82,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self.write = self._transport.write
         # Whatever the kernel does not take at once is reported, so `stalled` is exact.
         self._transport.set_write_buffer_limits(high=0)
         self._registry.add(self)
@@ -154,9 +157,6 @@ class Connection(asyncio.Protocol):
         self._keep_alive = self._parser.should_keep_alive()
 
     # Called by the service.
-
-    def write(self, data: bytes) -> None:
-        self._transport.write(data)
 
     def write_head(self, status: int, headers: Mapping[str, str]) -> None:
         self.write(self._head(status, headers))

@@ -6,6 +6,7 @@ rides on the last content chunk, usage comes in a chunk with no choices, then `[
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -21,8 +22,6 @@ _TEXT = (
 )
 WORDS: tuple[str, ...] = tuple(_TEXT.split("|"))
 """Generated text is this cycle, one word a token; two words are not ASCII, as real text is not."""
-_WORDS_UTF8: tuple[bytes, ...] = tuple(word.encode() for word in WORDS)
-_WORD_SIZES = frozenset(len(word) for word in _WORDS_UTF8)
 
 FINGERPRINT = f"mock-{enginebench.__version__}"
 _HOLE = b"\x00"
@@ -30,34 +29,25 @@ _HOLE = b"\x00"
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """A chunk with one hole. Everything but the word is rendered once per request."""
-
-    heads: dict[int, bytes]
-    """By size of the word in bytes: the chunk-size line and all that precedes the word."""
-    tail: bytes
-
-    def fill(self, word: bytes) -> bytes:
-        return b"".join((self.heads[len(word)], word, self.tail))
-
-
-@dataclass(frozen=True, slots=True)
 class Shapes:
-    """The HTTP chunks of one streamed answer, each one SSE event."""
+    """The HTTP chunks of one streamed answer, each one SSE event, ready to be written."""
 
     role: bytes | None
-    middle: Slot
-    last: Slot
+    words: tuple[bytes, ...]
+    """Token i is `words[i % len(words)]`, but for the last token. As many as there are words, or
+    tokens if they are fewer."""
+    last: bytes
     usage: bytes | None
     done: bytes
 
 
-def word(position: int) -> bytes:
-    return _WORDS_UTF8[position % len(WORDS)]
+def words(asked: Asked, first: int, n: int) -> Iterator[str]:
+    """The generated words of tokens `first` to `first + n - 1`."""
+    return (WORDS[(asked.text_start + i) % len(WORDS)] for i in range(first, first + n))
 
 
 def text(asked: Asked) -> str:
-    return "".join(WORDS[(asked.text_start + i) % len(WORDS)] for i in range(asked.output_tokens))
+    return "".join(words(asked, 0, asked.output_tokens))
 
 
 def stream_shapes(asked: Asked, request_id: str, created_s: int, model: str) -> Shapes:
@@ -73,10 +63,13 @@ def stream_shapes(asked: Asked, request_id: str, created_s: int, model: str) -> 
         role = _event({**top, "choices": [first]})
     if asked.include_usage:
         usage = _event({**top, "choices": [], "usage": _usage(asked), "system_fingerprint": FINGERPRINT})
+    middle = {**top, "choices": [_stream_choice(asked, None)]}
+    ending = {**top, "choices": [_stream_choice(asked, asked.finish_reason)]}
+    [last] = _word_events(ending, words(asked, asked.output_tokens - 1, 1))
     return Shapes(
         role=role,
-        middle=_slot({**top, "choices": [_stream_choice(asked, None)]}),
-        last=_slot({**top, "choices": [_stream_choice(asked, asked.finish_reason)]}),
+        words=tuple(_word_events(middle, words(asked, 0, min(asked.output_tokens, len(WORDS))))),
+        last=last,
         usage=usage,
         done=_chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n",
     )
@@ -164,9 +157,8 @@ def _event(body: dict[str, Any]) -> bytes:
     return _chunk(b"data: " + msgspec.json.encode(body) + b"\n\n")
 
 
-def _slot(body: dict[str, Any]) -> Slot:
+def _word_events(body: dict[str, Any], words: Iterable[str]) -> Iterator[bytes]:
+    """One event per word, all but the word encoded once."""
     before, _, after = msgspec.json.encode(body).partition(_HOLE)
-    before, after = b"data: " + before, after + b"\n\n"
-    around = len(before) + len(after)
-    heads = {size: b"%x\r\n%b" % (around + size, before) for size in _WORD_SIZES}
-    return Slot(heads, after + b"\r\n")
+    for word in words:
+        yield _chunk(b"data: %b%b%b\n\n" % (before, word.encode(), after))

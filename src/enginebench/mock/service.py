@@ -95,7 +95,7 @@ class Service:
 
         answer: StreamedAnswer | WholeAnswer
         if asked.stream:
-            answer = StreamedAnswer(connection, asked, truth, render.stream_shapes(asked, *named), ended)
+            answer = StreamedAnswer(connection, truth, render.stream_shapes(asked, *named), ended)
             connection.write_head(
                 200,
                 {
