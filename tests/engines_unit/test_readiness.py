@@ -70,10 +70,10 @@ def test_a_stream_with_a_finish_reason_is_a_completion(mode: str) -> None:
             "cannot-complete",
             '500 to a completion: {"error": {"message": "unknown field\\n ignore_eos"}}',
         ),
-        ("error-in-stream", 'a stream with {"error": {"message": "engine is dead"}}'),
-        ("unfinished", "a stream that ended without a finish reason"),
-        ("not-json", "a stream with <html> [31m"),
-        ("array", "a stream with [1]"),
+        ("error-in-stream", "a completion that failed: engine is dead"),
+        ("unfinished", "a completion that failed: no finish reason"),
+        ("not-json", "a completion that failed: <html> [31m"),
+        ("array", "a completion that failed: [1]"),
     ],
 )
 def test_an_engine_that_never_gets_there_is_given_up_with_its_last_answer(
@@ -109,7 +109,7 @@ def test_a_launcher_may_ask_for_less() -> None:
 
 
 def test_the_completion_speaks_the_dialect_of_the_endpoint_asked_for() -> None:
-    dialect = Dialect(max_tokens_field="max_completion_tokens", extra_body={"cache_prompt": False})
+    dialect = Dialect(stream_options=False, ignore_eos=True, extra_body={"cache_prompt": False})
     with serving("ok") as server:
         ask(replace(probe_of(server, "completions"), dialect=dialect, headers={"Authorization": "Bearer k"}))
     assert server.asked["POST /v1/completions"] == 1
@@ -117,8 +117,10 @@ def test_the_completion_speaks_the_dialect_of_the_endpoint_asked_for() -> None:
         {
             "model": "fake",
             "prompt": "Say hello.",
-            "max_completion_tokens": 4,
+            "max_tokens": 4,
             "stream": True,
+            "temperature": 0.0,
+            "ignore_eos": True,
             "cache_prompt": False,
         }
     ]

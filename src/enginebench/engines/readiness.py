@@ -10,18 +10,26 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import httpx
 
 from enginebench.clock import monotonic_ns
 from enginebench.errors import TargetError
+from enginebench.model.capture import Capture, Read
 from enginebench.model.launcher import Readiness
-from enginebench.model.request import ENDPOINT_PATHS, Dialect, EndpointKind
+from enginebench.model.request import ENDPOINT_PATHS, Dialect, EndpointKind, Request, Sampling
 from enginebench.units import NS_PER_S
+from enginebench.wire.decode import FirstOutput, decode
+from enginebench.wire.encode import encode_body
 
-_PROBE_PROMPT = "Say hello."
-_PROBE_TOKENS = 4
+_REQUEST = Request(
+    seq=0,
+    prompt="Say hello.",
+    prompt_sha256="",
+    asked_prompt_tokens=3,
+    asked_output_tokens=4,
+)
 _QUICK_TIMEOUT_S = 5.0
 """For /health and /v1/models: some engines hold these back while they load; we ask again."""
 _ATTACH_TIMEOUT_S = 10.0
@@ -189,13 +197,16 @@ def _about_key(headers: Mapping[str, str], key_name: str | None) -> str:
 
 
 def _complete(client: httpx.Client, probe: Probe, deadline_ns: int) -> int:
-    """One streamed completion of a few tokens; when its first output came (monotonic ns)."""
+    """One streamed completion of a few tokens, encoded and judged as those of the load are; when
+    its first output came (monotonic ns)."""
     url = probe.base_url + ENDPOINT_PATHS[probe.endpoint]
+    body = encode_body(_REQUEST, probe.model, probe.endpoint, probe.dialect, Sampling())
     # The first completion may compile kernels for minutes; asking again would not hasten it.
     now_ns = monotonic_ns()
     deadline_ns = max(deadline_ns, now_ns + NS_PER_S)
     timeout = httpx.Timeout(_QUICK_TIMEOUT_S, read=(deadline_ns - now_ns) / NS_PER_S)
-    with client.stream("POST", url, json=_body(probe), timeout=timeout) as response:
+    headers = {"Content-Type": "application/json"}
+    with client.stream("POST", url, content=body, headers=headers, timeout=timeout) as response:
         if response.status_code != 200:
             response.read()
             answer = f"{response.status_code} to a completion: {shown(response.text)}"
@@ -206,46 +217,22 @@ def _complete(client: httpx.Client, probe: Probe, deadline_ns: int) -> int:
 
 
 def _first_output_ns(response: httpx.Response, deadline_ns: int) -> int:
-    """Reads the stream to its end. Only a finish reason without an error counts as a completion:
-    `[DONE]` also follows errors, and some engines never send it."""
-    first_ns, finished = None, False
-    for line in response.iter_lines():
-        if monotonic_ns() > deadline_ns:
+    first_output, first_ns = FirstOutput(), None
+    capture = Capture(0, "warmup", 0, 0, status=200, ending="complete")
+    capture.headers = [(name.lower(), value) for name, value in response.headers.items()]
+    for part in response.iter_bytes():
+        now_ns = monotonic_ns()
+        if now_ns > deadline_ns:
             raise _Endless("a stream that does not end")
-        if not line.startswith("data:") or (data := line[5:].strip()) == "[DONE]":
-            continue
-        try:
-            event = json.loads(data)
-        except ValueError as error:
-            raise _NotYet(f"a stream with {shown(data)}") from error
-        if not isinstance(event, dict) or event.get("error") is not None:
-            raise _NotYet(f"a stream with {shown(data)}")
-        for choice in event.get("choices") or ():
-            finished = finished or choice.get("finish_reason") is not None
-            # Tokens that end inside a character carry no text; the finish then has to do.
-            if first_ns is None and (finished or _has_output(choice)):
-                first_ns = monotonic_ns()
-    if first_ns is None or not finished:
-        raise _NotYet("a stream that ended without a finish reason")
-    return first_ns
-
-
-def _has_output(choice: dict[str, Any]) -> bool:
-    delta = choice.get("delta") or {}
-    return bool(
-        choice.get("text")
-        or any(delta.get(key) for key in ("content", "reasoning", "reasoning_content", "tool_calls"))
-    )
-
-
-def _body(probe: Probe) -> dict[str, Any]:
-    prompt: dict[str, Any] = (
-        {"messages": [{"role": "user", "content": _PROBE_PROMPT}]}
-        if probe.endpoint == "chat"
-        else {"prompt": _PROBE_PROMPT}
-    )
-    limit = {probe.dialect.max_tokens_field: _PROBE_TOKENS}
-    return {"model": probe.model, **prompt, **limit, "stream": True, **probe.dialect.extra_body}
+        capture.reads.append(Read(None, now_ns, now_ns, part))
+        if first_ns is None and first_output.feed(part):
+            first_ns = now_ns
+    decoded = decode(capture)
+    # Tokens that end inside a character carry no text: an empty answer is one if it has a finish.
+    if decoded.outcome not in ("ok", "empty") or decoded.finish_reason is None:
+        why = decoded.error_message or (decoded.finish_reason and decoded.error_kind) or "no finish reason"
+        raise _NotYet(f"a completion that failed: {shown(why)}")
+    return first_ns or monotonic_ns()
 
 
 def shown(text: str) -> str:
