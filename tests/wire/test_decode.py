@@ -312,6 +312,15 @@ def test_json_that_is_no_completion_is_an_error() -> None:
     assert (decoded.outcome, decoded.error_kind) == ("error", "unexpected_body")
 
 
+@pytest.mark.parametrize(("coding", "outcome"), [("gzip", "error"), ("br", "error"), ("identity", "ok")])
+def test_a_compressed_body_is_an_error_that_says_so(coding: str, outcome: str) -> None:
+    capture = sse_capture(*OK_STREAM)
+    capture.headers.append(("content-encoding", coding))
+    decoded = decode(capture)
+    assert decoded.outcome == outcome
+    assert (coding in (decoded.error_message or "")) == (outcome == "error")
+
+
 def test_the_first_error_is_the_one_that_is_told() -> None:
     decoded = decode(sse_capture({"error": "first"}, {"error": "second"}))
     assert decoded.error_message == "first"

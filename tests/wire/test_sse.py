@@ -23,6 +23,7 @@ RULES: dict[str, tuple[bytes, list[Event]]] = {
     "cr": (b"data: a\r\rdata: b\r\r", [Event(b"a"), Event(b"b")]),
     "mixed line ends": (b"data: a\r\n\ndata: b\n\rdata: c\r\r\n", [Event(b"a"), Event(b"b"), Event(b"c")]),
     "several data lines": (b"data: a\ndata:b\ndata\n\n", [Event(b"a\nb\n")]),
+    "several data lines with crlf": (b"data: a\r\ndata: b\r\n\r\n", [Event(b"a\nb")]),
     "empty data": (b"data:\n\n", [Event(b"")]),
     "comment": (b": ping\n\ndata: a\n\n", [Event(b"ping", None, True), Event(b"a")]),
     "bare comment": (b":\n\n", [Event(b"", None, True)]),

@@ -65,7 +65,13 @@ def decode(capture: Capture, secrets: tuple[str, ...] = ()) -> Decoded:
     `secrets` are replaced by `***` wherever the provider echoes them.
     """
     body = _Body()
-    if _is_stream(capture):
+    coding = _coding(capture)
+    if coding is not None:
+        body.error, body.error_kind = (
+            f"the body is {coding}-encoded; identity was asked for",
+            "unexpected_body",
+        )
+    elif _is_stream(capture):
         _read_stream(body, capture)
     else:
         _read_document(body, capture)
@@ -97,6 +103,13 @@ def decode(capture: Capture, secrets: tuple[str, ...] = ()) -> Decoded:
     )
 
 
+def _coding(capture: Capture) -> str | None:
+    """The content coding, where a server or proxy compresses although we ask it not to: events
+    that share a compressed block have no times of their own."""
+    codings = (value.strip().lower() for name, value in capture.headers if name == "content-encoding")
+    return next((coding for coding in codings if coding not in {"", "identity"}), None)
+
+
 def _is_stream(capture: Capture) -> bool:
     """By the first bytes, since servers send errors as JSON with the content type of a stream,
     and streams with the wrong content type; the header decides where the bytes do not."""
@@ -108,7 +121,7 @@ def _is_stream(capture: Capture) -> bool:
     if head.startswith((b"{", b"[", b"<")):
         return False
     content_type = next((value for name, value in capture.headers if name == "content-type"), "")
-    return content_type.lower().startswith("text/event-stream") or head.startswith(_STREAM_STARTS)
+    return content_type.strip().lower().startswith("text/event-stream") or head.startswith(_STREAM_STARTS)
 
 
 def _read_stream(body: _Body, capture: Capture) -> None:

@@ -13,7 +13,7 @@ ERROR_KINDS: Mapping[str, str] = {
     "in_band_error": "status 200, and a body that is an error instead of a stream",
     "stream_error": "an event of the stream was an error, or a choice finished with an error",
     "malformed_event": "the data of an event was not a JSON object",
-    "unexpected_body": "status 200, and a body that is neither a stream nor a completion, e.g. HTML",
+    "unexpected_body": "status 200, and a body that is neither a stream nor a completion: HTML, gzip",
     "no_output": "the response ended in order without any generated output; outcome `empty`",
     "truncated_clean_eof": "the body ended in order, but before any finish reason",
     "connection_closed": "the server closed the connection before the response was whole",
