@@ -143,17 +143,32 @@ def _described(where: Loc) -> str:
 
 
 def _refuse_secrets(settings: Settings, loc: Loc, value: Any) -> None:
-    key = str(loc[-1]).replace("-", "_") if loc else ""
-    is_variable = len(loc) == 4 and loc[0] == "targets" and loc[2] == "env"
-    is_secret_key = bool((SECRET_VARIABLE if is_variable else _SECRET_KEY).search(key)) and value is not None
-    if not is_secret_key and not (isinstance(value, str) and _SECRET_VALUE.search(value)):
+    if value is None or not (_is_secret_place(loc, value) or _is_secret_text(value)):
         return
     name = ".".join(map(str, loc))
-    if len(loc) == 4:
+    if loc[2:3] in (("env",), ("options",)):
         advice = "export it in the shell instead: engines inherit its environment"
     else:
         advice = "write `api_key_env: NAME` (of a variable) or `api_key_file: PATH` in the target"
+    # The value is not repeated: this line may end up in a log.
     raise settings.error(loc, f"`{name}` holds a secret, and would be stored with the run; {advice}")
+
+
+def _is_secret_place(loc: Loc, value: Any) -> bool:
+    key = loc[-1] if loc else ""
+    if isinstance(key, int):
+        # One word of a command line: --api-key, or --api-key=...
+        return isinstance(value, str) and value.startswith("-") and _is_secret_key(value.partition("=")[0])
+    is_variable = len(loc) == 4 and (loc[0], loc[2]) == ("targets", "env")
+    return bool(SECRET_VARIABLE.search(key)) if is_variable else _is_secret_key(key)
+
+
+def _is_secret_key(key: str) -> bool:
+    return bool(_SECRET_KEY.search(key.lstrip("-").replace("-", "_")))
+
+
+def _is_secret_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(_SECRET_VALUE.search(value))
 
 
 def _walk(value: Any, loc: Loc) -> Iterator[tuple[Loc, Any]]:

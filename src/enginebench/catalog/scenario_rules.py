@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 from enginebench.catalog.dialects import load_dialect
 from enginebench.catalog.invocation import known_options
 from enginebench.catalog.launchers import load_launcher
+from enginebench.catalog.tokenizers import load_tokenizer
 from enginebench.catalog.validation import nearest
 from enginebench.catalog.yaml_source import Loc
-from enginebench.errors import ConfigError
+from enginebench.errors import ConfigError, UserError
 from enginebench.model.scenario import ConcurrencyLoad, Scenario, Target
 from enginebench.units import format_duration
 
@@ -37,6 +38,7 @@ def faults(scenario: Scenario) -> Iterator[Fault]:
     levels = ((("load", i, "levels"), n) for i, load in enumerate(scenario.load) for n in load.levels)
     yield from _repeated(levels, "concurrency level")
     yield from _number_faults(scenario)
+    yield from _tokenizer_faults(scenario.workload.tokenizer)
     yield from _timeout_faults(scenario)
 
 
@@ -139,6 +141,14 @@ def _number_faults(scenario: Scenario) -> Iterator[Fault]:
             ("workload", "sampling", "temperature"),
             f"`temperature` must be from 0 to 2, not {temperature:g}",
         )
+
+
+def _tokenizer_faults(path: str | None) -> Iterator[Fault]:
+    try:
+        if path is not None:
+            load_tokenizer(path)
+    except UserError as error:
+        yield ("workload", "tokenizer"), str(error)
 
 
 def _timeout_faults(scenario: Scenario) -> Iterator[Fault]:

@@ -175,7 +175,7 @@ class _Builder:
             place = self._place(key_node)
             if not isinstance(key_node, yaml.ScalarNode):
                 raise ConfigError("a key must be plain text", place)
-            key = str(key_node.value)
+            key = _text(str(key_node.value), place)
             if key in data:
                 first = self._places[(*loc, key)]
                 raise ConfigError(f"key {key!r} stands twice (first at line {first.line})", place)
@@ -187,13 +187,20 @@ class _Builder:
         return Place(self._file, node.start_mark.line + 1, node.start_mark.column + 1)
 
 
+def _text(text: str, place: Place) -> str:
+    """JSON escapes write characters beyond the first plane as two surrogates; joins them."""
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise ConfigError("half a surrogate pair is not text", place) from error
+
+
 def _scalar(node: yaml.ScalarNode, place: Place) -> Any:
     kind, text = node.tag.removeprefix(_TAG), str(node.value)
     try:
         match kind:
             case "str":
-                # JSON escapes write characters beyond the first plane as two surrogates.
-                return text.encode("utf-16", "surrogatepass").decode("utf-16")
+                return _text(text, place)
             case "null":
                 return None
             case "bool":
