@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -56,13 +56,17 @@ class Side:
         self.requests: list[HttpRequest] = []
         self.transport = FakeTransport()
         self.registry: set[Connection] = set()
+        self.timers: list[Callable[[], None]] = []
         self._handle = handle or (lambda connection, request: connection.respond(200, b"ok"))
-        self.connection = Connection(self._remember, self.registry)
+        self.connection = Connection(self._remember, self.registry, self._later)
         self.connection.connection_made(self.transport)
 
     def _remember(self, connection: Connection, request: HttpRequest) -> None:
         self.requests.append(request)
         self._handle(connection, request)
+
+    def _later(self, delay_s: float, callback: Callable[[], None]) -> None:
+        self.timers.append(callback)
 
     def feed(self, *pieces: bytes) -> Side:
         for piece in pieces:
@@ -72,16 +76,6 @@ class Side:
     @property
     def statuses(self) -> list[int]:
         return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+) ", self.transport.written)]
-
-
-@pytest.fixture(autouse=True)
-def _loop() -> Iterator[None]:
-    """A refusal asks the running loop for a timer."""
-    loop = asyncio.new_event_loop()
-    asyncio.events._set_running_loop(loop)
-    yield
-    asyncio.events._set_running_loop(None)
-    loop.close()
 
 
 def begin(answer: FakeAnswer) -> Callable[[Connection, HttpRequest], None]:
@@ -182,8 +176,13 @@ def test_an_upgrade_is_not_taken_up(method: bytes) -> None:
 def test_what_is_not_http_gets_one_400_and_no_more_attention(junk: bytes) -> None:
     side = Side().feed(junk, GET)
     assert side.statuses == [400]
-    assert side.transport.eof
     assert not side.requests
+    # It may still be sending: it is told that we will say no more, and is given a moment.
+    assert side.transport.eof
+    assert not side.transport.closed
+    [linger] = side.timers
+    linger()
+    assert side.transport.closed
 
 
 @pytest.mark.parametrize(

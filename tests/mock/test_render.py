@@ -38,10 +38,13 @@ def test_words_need_no_escaping_in_json() -> None:
 
 
 def test_a_chat_chunk_is_framed_exactly_and_holds_its_word() -> None:
-    stream = shapes(asked(output_tokens=len(render.WORDS), text_start=2))
-    words = [event(chunk)["choices"][0]["delta"]["content"] for chunk in stream.words]
-    assert words == [*render.WORDS[2:], *render.WORDS[:2]]
-    assert event(stream.words[0]) == {
+    stream = shapes(asked(text_start=2))
+    chunks = [stream.middle.fill(position) for position in range(len(render.WORDS))]
+    assert [event(chunk)["choices"][0]["delta"]["content"] for chunk in chunks] == [
+        *render.WORDS[2:],
+        *render.WORDS[:2],
+    ]
+    assert event(chunks[0]) == {
         "id": "chatcmpl-1",
         "object": "chat.completion.chunk",
         "created": 1_700_000_000,
@@ -58,23 +61,18 @@ def test_a_chat_chunk_is_framed_exactly_and_holds_its_word() -> None:
     }
 
 
-@pytest.mark.parametrize("output_tokens", [1, 3, len(render.WORDS) + 5])
-def test_no_more_chunks_are_made_than_are_needed(output_tokens: int) -> None:
-    assert len(shapes(asked(output_tokens=output_tokens)).words) == min(output_tokens, len(render.WORDS))
-
-
 def test_a_chat_stream_opens_with_the_role_and_closes_with_the_reason_on_its_last_word() -> None:
     chat = shapes(asked())
     assert chat.role is not None
     assert event(chat.role)["choices"][0]["delta"] == {"role": "assistant", "content": ""}
-    last = event(chat.last)["choices"][0]
+    last = event(chat.last.fill(2))["choices"][0]
     assert (last["delta"], last["finish_reason"]) == ({"content": render.WORDS[2]}, "length")
 
 
 def test_a_completion_stream_has_text_and_no_role() -> None:
     completion = shapes(asked("completions", finish_reason="stop"))
     assert completion.role is None
-    body = event(completion.last)
+    body = event(completion.last.fill(2))
     assert body["object"] == "text_completion"
     assert (body["choices"][0]["text"], body["choices"][0]["finish_reason"]) == (render.WORDS[2], "stop")
 
@@ -93,7 +91,7 @@ def test_the_end_is_done_and_the_last_chunk() -> None:
 
 def test_a_model_name_may_hold_anything() -> None:
     name = 'a "b" \\ \x00 é'
-    assert event(shapes(asked(), name).words[0])["model"] == name
+    assert event(shapes(asked(), name).middle.fill(0))["model"] == name
 
 
 @pytest.mark.parametrize(

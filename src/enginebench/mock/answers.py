@@ -31,9 +31,9 @@ class StreamedAnswer:
         if position == 0 and shapes.role is not None:
             self._send(shapes.role, intended_ns)
         if position < self._last:
-            self._send(shapes.words[position % len(shapes.words)], intended_ns)
+            self._send(shapes.middle.fill(position), intended_ns)
             return
-        self._send(shapes.last, intended_ns)
+        self._send(shapes.last.fill(position), intended_ns)
         if shapes.usage is not None:
             self._send(shapes.usage, intended_ns)
         self._send(shapes.done, intended_ns)

@@ -52,16 +52,22 @@ class Answer(Protocol):
     def abandon(self, ending: Ending) -> None: ...
 
 
+Handle = Callable[["Connection", HttpRequest], None]
+Later = Callable[[float, Callable[[], None]], object]
+"""The event loop's `call_later`."""
+
+
 class Connection(asyncio.Protocol):
     """`handle(connection, request)` either calls `respond`, or sets `answer`, writes as it goes and
     calls `end_answer` after the last byte."""
 
-    def __init__(self, handle: Callable[[Connection, HttpRequest], None], registry: set[Connection]) -> None:
+    def __init__(self, handle: Handle, registry: set[Connection], later: Later) -> None:
         self.answer: Answer | None = None
         self.stalled = False
         """The client is not reading: what we write waits in our buffer."""
         self._handle = handle
         self._registry = registry
+        self._later = later
         self._transport: asyncio.Transport
         self.write: Callable[[bytes], None]
         """The transport's own: one call less for each token."""
@@ -209,7 +215,7 @@ class Connection(asyncio.Protocol):
         headers = {"content-type": "application/json", "content-length": str(len(body))}
         self.write(self._head(refused.status, headers) + body)
         self._transport.write_eof()
-        asyncio.get_running_loop().call_later(_LINGER_S, self._transport.close)
+        self._later(_LINGER_S, self._transport.close)
 
     def _check_size(self) -> None:
         if not self._headers_complete and self._n_fed > MAX_HEADER_BYTES:

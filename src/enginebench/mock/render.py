@@ -6,7 +6,7 @@ rides on the last content chunk, usage comes in a chunk with no choices, then `[
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -23,31 +23,42 @@ _TEXT = (
 WORDS: tuple[str, ...] = tuple(_TEXT.split("|"))
 """Generated text is this cycle, one word a token; two words are not ASCII, as real text is not."""
 
+_WORDS_UTF8: tuple[bytes, ...] = tuple(word.encode() for word in WORDS)
+_WORD_SIZES = frozenset(map(len, _WORDS_UTF8))
+
 FINGERPRINT = f"mock-{enginebench.__version__}"
 _HOLE = b"\x00"
 """Stands for a word while a chunk is rendered: JSON never holds this byte raw."""
 
 
 @dataclass(frozen=True, slots=True)
+class Slot:
+    """A chunk with a hole for the word; everything else is rendered once per request."""
+
+    heads: Mapping[int, bytes]
+    """By size of the word in bytes: the chunk-size line, and all that precedes the word."""
+    tail: bytes
+    text_start: int
+
+    def fill(self, position: int) -> bytes:
+        """The chunk of token `position`."""
+        word = _WORDS_UTF8[(self.text_start + position) % len(_WORDS_UTF8)]
+        return b"".join((self.heads[len(word)], word, self.tail))
+
+
+@dataclass(frozen=True, slots=True)
 class Shapes:
-    """The HTTP chunks of one streamed answer, each one SSE event, ready to be written."""
+    """The HTTP chunks of one streamed answer, each one SSE event."""
 
     role: bytes | None
-    words: tuple[bytes, ...]
-    """Token i is `words[i % len(words)]`, but for the last token. As many as there are words, or
-    tokens if they are fewer."""
-    last: bytes
+    middle: Slot
+    last: Slot
     usage: bytes | None
     done: bytes
 
 
-def words(asked: Asked, first: int, n: int) -> Iterator[str]:
-    """The generated words of tokens `first` to `first + n - 1`."""
-    return (WORDS[(asked.text_start + i) % len(WORDS)] for i in range(first, first + n))
-
-
 def text(asked: Asked) -> str:
-    return "".join(words(asked, 0, asked.output_tokens))
+    return "".join(WORDS[(asked.text_start + i) % len(WORDS)] for i in range(asked.output_tokens))
 
 
 def stream_shapes(asked: Asked, request_id: str, created_s: int, model: str) -> Shapes:
@@ -63,13 +74,10 @@ def stream_shapes(asked: Asked, request_id: str, created_s: int, model: str) -> 
         role = _event({**top, "choices": [first]})
     if asked.include_usage:
         usage = _event({**top, "choices": [], "usage": _usage(asked), "system_fingerprint": FINGERPRINT})
-    middle = {**top, "choices": [_stream_choice(asked, None)]}
-    ending = {**top, "choices": [_stream_choice(asked, asked.finish_reason)]}
-    [last] = _word_events(ending, words(asked, asked.output_tokens - 1, 1))
     return Shapes(
         role=role,
-        words=tuple(_word_events(middle, words(asked, 0, min(asked.output_tokens, len(WORDS))))),
-        last=last,
+        middle=_slot({**top, "choices": [_stream_choice(asked, None)]}, asked.text_start),
+        last=_slot({**top, "choices": [_stream_choice(asked, asked.finish_reason)]}, asked.text_start),
         usage=usage,
         done=_chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n",
     )
@@ -157,8 +165,9 @@ def _event(body: dict[str, Any]) -> bytes:
     return _chunk(b"data: " + msgspec.json.encode(body) + b"\n\n")
 
 
-def _word_events(body: dict[str, Any], words: Iterable[str]) -> Iterator[bytes]:
-    """One event per word, all but the word encoded once."""
+def _slot(body: dict[str, Any], text_start: int) -> Slot:
     before, _, after = msgspec.json.encode(body).partition(_HOLE)
-    for word in words:
-        yield _chunk(b"data: %b%b%b\n\n" % (before, word.encode(), after))
+    before, after = b"data: " + before, after + b"\n\n"
+    around = len(before) + len(after)
+    heads = {size: b"%x\r\n%b" % (around + size, before) for size in _WORD_SIZES}
+    return Slot(heads, after + b"\r\n", text_start)

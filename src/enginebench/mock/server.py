@@ -57,7 +57,10 @@ async def _listen(config: MockConfig, service: Service, connections: set[Connect
     loop = asyncio.get_running_loop()
     try:
         return await loop.create_server(
-            lambda: Connection(service.handle, connections), config.host, config.port, backlog=_BACKLOG
+            lambda: Connection(service.handle, connections, loop.call_later),
+            config.host,
+            config.port,
+            backlog=_BACKLOG,
         )
     except OSError as error:
         raise UserError(
