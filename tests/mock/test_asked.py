@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from enginebench.mock.asked import Asked, Refused, read_chat, read_completion
@@ -192,6 +192,7 @@ FIELDS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(FIELDS, JSON, max_size=5), st.sampled_from([read_chat, read_completion]))
 def test_any_json_is_either_asked_or_refused(body: dict[str, Any], read: Any) -> None:
     assert outcome(read, json.dumps(body).encode()) in (200, 400, 404)
@@ -205,6 +206,7 @@ def outcome(read: Any, body: bytes) -> int:
     return 200
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused(body: bytes) -> None:
     assert refused(body).status == 400

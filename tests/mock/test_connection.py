@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from enginebench.mock.config import MAX_BODY_BYTES, MAX_HEADER_BYTES
@@ -236,6 +236,7 @@ def test_a_stopping_server_cuts_its_answers_off() -> None:
     assert side.transport.aborted
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_damaged_requests_never_break_the_connection(data: st.DataObject) -> None:
     request = bytearray(data.draw(st.sampled_from([POST, GET])))
