@@ -75,7 +75,8 @@ def _override(settings: Settings, text: str) -> None:
     path, equals, value = text.partition("=")
     parts = path.strip().split(".")
     if not equals or not all(parts):
-        raise ConfigError(f"--set takes KEY=VALUE, such as --set load.0.duration=10s, not {path!r}")
+        # What was typed is not repeated: it may be a key in the wrong place.
+        raise ConfigError("--set takes KEY=VALUE, such as --set load.0.duration=10s")
     option = f"--set {path.strip()}"
     _put(settings, tuple(parts), parse_value(value, option), option)
 
