@@ -21,7 +21,8 @@ def distribution(unit: str, n: int, p50: float, spread: float = 2.0, note: str |
     """Percentiles that rise by the factor `spread` from p50 to p99; those with too few samples are None."""
     factors = {"p50": 1.0, "p90": spread**0.6, "p95": spread**0.75, "p99": spread}
     stats = {
-        name: Stat(p50 * factor if n >= MINIMUM_SAMPLES[name] else None) for name, factor in factors.items()
+        name: Stat(six_digits(p50 * factor) if n >= MINIMUM_SAMPLES[name] else None)
+        for name, factor in factors.items()
     }
     if note is None and None in [stat.value for stat in stats.values()]:
         lacking = ", ".join(name for name, stat in stats.items() if stat.value is None)
@@ -30,7 +31,12 @@ def distribution(unit: str, n: int, p50: float, spread: float = 2.0, note: str |
 
 
 def single(unit: str, value: float | None, n: int = 1) -> Metric:
-    return Metric(unit, n, {"value": Stat(value)})
+    return Metric(unit, n, {"value": Stat(None if value is None else six_digits(value))})
+
+
+def six_digits(value: float) -> float:
+    """So that golden files do not hang on the last bit of somebody's pow()."""
+    return float(f"{value:.6g}")
 
 
 def level(concurrency: int, step_ms: float, prefill_ms: float, *, max_num_seqs: int = 32) -> Level:
@@ -156,7 +162,10 @@ def _scaled(base: Level, repeat: int, factor: float) -> Level:
     metrics = {
         name: replace(
             metric,
-            stats={k: Stat(None if s.value is None else s.value * factor) for k, s in metric.stats.items()},
+            stats={
+                k: Stat(None if s.value is None else six_digits(s.value * factor))
+                for k, s in metric.stats.items()
+            },
         )
         for name, metric in base.metrics.items()
     }

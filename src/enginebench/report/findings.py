@@ -43,7 +43,7 @@ def check_value(name: str, value: Any) -> str:
     """A check's value as a person reads it: most are shares, given in percent."""
     if value is None:
         return "n/a"
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not isinstance(value, int | float):
         return clean(str(value))
     if name in COUNT_CHECKS:
         return whole(value)

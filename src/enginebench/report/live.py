@@ -50,15 +50,16 @@ class LevelProgress:
 
 def live_view(rows: Sequence[LevelProgress], now_ns: int) -> RenderableType:
     """The given cells, one a line, above the progress of the whole run. `now_ns` is monotonic."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
-    table.add_column("target", overflow="ellipsis", no_wrap=True, min_width=6)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    # The only column that may shrink: its text does not wrap, it is cut.
+    table.add_column("target", min_width=6, max_width=30)
     loads = {row.load for row in rows}
     headings = [LOAD_HEADINGS.get(next(iter(loads)), "level") if len(loads) == 1 else "level"]
     for heading in (*headings, "phase", "elapsed", "in flight", "chunks/s", "ok", "failed"):
         table.add_column(heading, justify="left" if heading == "phase" else "right", no_wrap=True)
     for row in rows:
         table.add_row(
-            Text(clean(row.target)),
+            Text(clean(row.target), no_wrap=True, overflow="ellipsis"),
             Text(whole(row.level)),
             Text(clean(row.phase)),
             Text(_elapsed(row, now_ns)),

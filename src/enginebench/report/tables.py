@@ -14,6 +14,8 @@ LOAD_TITLES = {"concurrency": "concurrency"}
 """Kind of load -> what its level is called in a sentence and on an axis."""
 LOAD_HEADINGS = {"concurrency": "conc."}
 
+SMALL_SAMPLE = "n/a (n="
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -82,13 +84,14 @@ def cell(point: Point, column: Column) -> Cell:
 
 def shown(found: Value) -> Cell:
     """A number, `n/a (n=12)` where the sample is too small, or `n/a` with the reason as note."""
+    note = "; ".join(words for words in (found.note or "").split("; ") if SMALL_SAMPLE not in words) or None
     if found.value is None:
-        text = f"n/a (n={found.n})" if found.n else "n/a"
-        return Cell(text, None, found.note, mark="missing")
+        text = f"{SMALL_SAMPLE}{found.n})" if found.n else "n/a"
+        return Cell(text, None, note, mark="missing")
     bounds = None
     if found.low is not None and found.high is not None:
         bounds = f"{number(found.low)} to {number(found.high)}"
-    return Cell(number(found.value), found.value, found.note, bounds)
+    return Cell(number(found.value), found.value, note, bounds)
 
 
 def level_text(point: Point) -> str:
@@ -119,17 +122,16 @@ def ranked_columns(series: Sequence[Series], highest_rank: int) -> tuple[Column,
 
 def remarks(series: Series) -> list[str]:
     """What must be known about single numbers, why they are missing above all, with the levels where it
-    holds: `ITL: needs per-chunk token counts, at 1, 2, 4`. Small samples are told in the cells."""
-    found: dict[tuple[str, str], list[Point]] = {}
+    holds: `ITL, TPOT: needs per-chunk token counts, at 1, 2`. Small samples are told in the cells."""
+    where: dict[tuple[str, str], list[Point]] = {}
     for column in COLUMNS:
         for point in series.points:
-            words = [w for w in (cell(point, column).note or "").split("; ") if w and "n/a (n=" not in w]
-            if words:
-                where = found.setdefault((column.group, "; ".join(words)), [])
-                if point not in where:
-                    where.append(point)
-    return [f"{group}: {clean(words)}{_at(where, series)}" for (group, words), where in found.items()]
-
-
-def _at(where: Sequence[Point], series: Series) -> str:
-    return "" if len(where) == len(series.points) else f", at {', '.join(level_text(p) for p in where)}"
+            note = cell(point, column).note
+            if note and point not in where.setdefault((column.group, note), []):
+                where[column.group, note].append(point)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for (group, note), at in where.items():
+        everywhere = len(at) == len(series.points)
+        levels = "" if everywhere else f", at {', '.join(level_text(point) for point in at)}"
+        groups.setdefault((note, levels), []).append(group)
+    return [f"{', '.join(names)}: {clean(note)}{levels}" for (note, levels), names in groups.items()]
