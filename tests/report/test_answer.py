@@ -73,6 +73,12 @@ def test_a_target_where_all_failed_has_no_throughput_to_give() -> None:
     assert text == "vllm has no throughput to give: 332 of 332 requests failed."
 
 
+def test_a_level_without_a_request_has_no_throughput_to_give() -> None:
+    nothing = replace(all_failed(level(8, 10, 20)), counts={"total": 0, "ok": 0}, errors={}, checks=())
+
+    assert answer(summary_of(nothing)) == ["vllm has no throughput to give: no request was measured."]
+
+
 def test_targets_that_could_not_be_measured_are_named() -> None:
     texts = answer(run_summary())
     nothing = replace(

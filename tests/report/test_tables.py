@@ -70,6 +70,13 @@ def test_repeats_show_their_span() -> None:
     assert (found.text, found.bounds) == ("2,280", "2,060 to 2,510")
 
 
+def test_a_column_of_samples_too_small_for_it_stands_and_says_so() -> None:
+    series = replace(all_series(run_summary())[0], points=(Point(1, (level(1, 10, 20),)),))
+
+    assert cell(series.points[0], TTFT_P99).text == "n/a (n=46)"
+    assert TTFT_P99 in measured_columns([series])
+
+
 def test_columns_without_a_number_are_left_out_unless_they_always_stand() -> None:
     series = all_series(run_summary())
     without_itl = [series[1]]

@@ -84,6 +84,8 @@ def headline(series: Series) -> str:
     if found is None:
         total = sum(points.counts(point).get("total", 0) for point in series.points)
         failed = sum(points.n_failed(point) for point in series.points)
+        if not total:
+            return f"{name} has no throughput to give: no request was measured."
         return f"{name} has no throughput to give: {failed:,} of {some(total, 'request')} failed."
     load = LOAD_TITLES.get(series.load, series.load)
     return (

@@ -15,6 +15,7 @@ LOAD_TITLES = {"concurrency": "concurrency"}
 LOAD_HEADINGS = {"concurrency": "conc."}
 
 SMALL_SAMPLE = "n/a (n="
+NOT_MEASURED = "n/a"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def shown(found: Value) -> Cell:
     """A number, `n/a (n=12)` where the sample is too small, or `n/a` with the reason as note."""
     note = "; ".join(words for words in (found.note or "").split("; ") if SMALL_SAMPLE not in words) or None
     if found.value is None:
-        text = f"{SMALL_SAMPLE}{found.n})" if found.n else "n/a"
+        text = f"{SMALL_SAMPLE}{found.n})" if found.n else NOT_MEASURED
         return Cell(text, None, note, mark="missing")
     bounds = None
     if found.low is not None and found.high is not None:
@@ -106,12 +107,12 @@ def heading(column: Column) -> str:
 
 
 def measured_columns(series: Sequence[Series]) -> tuple[Column, ...]:
-    """The columns in which any level has a number; those of rank 1 in any case."""
+    """The columns in which any level has a number, or too few samples for one; rank 1 in any case."""
     return tuple(
         column
         for column in COLUMNS
         if column.rank == 1
-        or any(cell(point, column).value is not None for one in series for point in one.points)
+        or any(cell(point, column).text != NOT_MEASURED for one in series for point in one.points)
     )
 
 
