@@ -130,6 +130,29 @@ def test_the_environment_reaches_the_engine_with_the_port_filled_in(tmp_path: Pa
         start(spec)
 
 
+def test_an_engine_that_prints_its_key_does_not_put_it_into_the_error(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", "import sys; sys.exit(str(sys.argv))", "--api-key", "swordfish", "{port}"]
+    headers = {"Authorization": "Bearer opensesame"}
+    with pytest.raises(EngineExited) as caught:
+        start(EngineSpec("fake", [*argv, "opensesame"], tmp_path / "log.txt", "m", headers=headers))
+    assert "swordfish" not in str(caught.value)
+    assert "opensesame" not in str(caught.value)
+    assert "'--api-key', '***'" in str(caught.value)
+
+
+def test_an_engine_started_with_its_signals_blocked_still_hears_sigterm(
+    spec_of: SpecOf, notes: Notes
+) -> None:
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        engine = start(spec_of("ok", notes))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    os.kill(engine.pid, signal.SIGTERM)
+    wait_for_exit(engine.pid)
+    stop(engine)
+
+
 def test_a_taken_port_is_refused_with_its_holder(spec_of: SpecOf) -> None:
     with fake_engine.serving("ok") as older:
         spec = spec_of("ok", port=older.server_port)

@@ -35,6 +35,12 @@ def test_the_tail_of_a_log_is_its_last_lines_without_anything_that_moves_a_curso
     assert log_tail(log).splitlines()[-2:] == ["  red", "  \ufffd"]
 
 
+def test_secrets_are_hidden_in_the_tail_of_a_log(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("args: api_key=['swordfish'], header Bearer abc, sk-1234567890\n")
+    assert log_tail(log, secrets=["swordfish"]) == "  args: api_key=['***'], header Bearer ***, ***"
+
+
 def test_a_log_that_was_cut_is_read_from_its_beginning(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     log.write_text("old\nnew\n")

@@ -76,6 +76,8 @@ def _wake_on_signals() -> int:
     os.set_blocking(read_end, False)
     os.set_blocking(write_end, False)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    # A mask is inherited: an engine born with SIGTERM blocked would never hear it.
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in (*_STOP_SIGNALS, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)
     return read_end
@@ -169,6 +171,7 @@ def _end_tree(engine: int, grace_s: float) -> list[int]:
             told |= news
         time.sleep(_LOOK_EVERY_S)
         _reap(engine)
+    _reap(engine)  # those that died since the last look, so that not even a zombie is left
     return []
 
 

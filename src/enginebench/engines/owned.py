@@ -72,7 +72,7 @@ def own(order: Order) -> Owned:
         _give_order(owned, order)
         event = _next_event(owned, monotonic_ns() + _SPAWN_PATIENCE_NS)
         if event is None:
-            raise OSError(f"the guard process ended at once (exit status {guard.poll()})")
+            raise OSError("its guard process did not answer")
         if event["event"] == "failed":
             raise OSError(event["errno"], event["message"])
         owned.pid, owned.spawned_ns = event["pid"], event["at_ns"]

@@ -11,6 +11,8 @@ import psutil
 
 from enginebench.errors import TargetError
 
+_SHOWN_CHARS = 120
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:
@@ -18,6 +20,9 @@ class Holder:
 
     pid: int
     command: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} ({self.command})"
 
 
 def free_port(host: str) -> int:
@@ -40,23 +45,25 @@ def refuse_taken(name: str, host: str, port: int) -> None:
             raise TargetError(_why_not(name, host, port, error)) from error
 
 
-def holder(port: int) -> Holder | None:
-    """Who listens on `port` of this machine; None when nobody does, or when we may not know."""
+def holders(port: int) -> list[Holder]:
+    """Who listens on `port` of this machine, on whatever address; those whom we may not know are
+    left out."""
+    found = {}
     for connection in psutil.net_connections("tcp"):
         address = connection.laddr
         listens = connection.status == psutil.CONN_LISTEN and address and address.port == port
         if listens and connection.pid is not None:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process = psutil.Process(connection.pid)
-                return Holder(connection.pid, " ".join(process.cmdline())[:120] or process.name())
-    return None
+                command = " ".join(process.cmdline())[:_SHOWN_CHARS] or process.name()
+                found[connection.pid] = Holder(connection.pid, command)
+    return list(found.values())
 
 
 def _why_not(name: str, host: str, port: int, error: OSError) -> str:
     if error.errno != errno.EADDRINUSE:
         return f"{name} cannot listen on {host}:{port}: {error.strerror}"
-    owner = holder(port)
-    by = f"process {owner.pid} ({owner.command})" if owner else "a process of another user"
+    by = " and ".join(map(str, holders(port))) or "a process of another user"
     return f"{name} cannot start: port {port} is taken by {by}; stop it, or choose another port"
 
 

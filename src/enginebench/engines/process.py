@@ -14,7 +14,7 @@ import psutil
 
 from enginebench.clock import monotonic_ns
 from enginebench.engines.owned import Order, Owned, end, own, poll
-from enginebench.engines.ports import free_port, holder, refuse_taken
+from enginebench.engines.ports import free_port, holders, refuse_taken
 from enginebench.engines.readiness import NotReadyInTime, Probe, Ready, shown, wait_until_ready
 from enginebench.errors import EngineExited, EngineNotReady, TargetError
 from enginebench.model.launcher import Readiness
@@ -76,8 +76,19 @@ class Engine:
     first_completion_s: float | None
     """From the spawn to the end of the first completion."""
     _owned: Owned = field(repr=False)
-    _log_start: int = field(repr=False)
-    """Size of the log before this start: an earlier start's words are not this one's."""
+    _log: _Log = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """The part of a log file that one start wrote."""
+
+    path: Path
+    start: int
+    secrets: tuple[str, ...] = field(repr=False)
+
+    def tail(self) -> str:
+        return log_tail(self.path, self.start, self.secrets)
 
 
 def start(spec: EngineSpec) -> Engine:
@@ -92,10 +103,11 @@ def start(spec: EngineSpec) -> Engine:
     port = spec.port or free_port(spec.host)
     argv = _with_port(spec.argv, port)
     started_utc = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    log_start = spec.log_path.stat().st_size if spec.log_path.exists() else 0
+    size = spec.log_path.stat().st_size if spec.log_path.exists() else 0
+    log = _Log(spec.log_path, size, _secrets(spec))
     owned = _spawn(spec, argv, port)
     try:
-        ready = _wait(spec, owned, port, log_start)
+        ready = _wait(spec, owned, port, log)
         _refuse_stranger(spec.name, owned, port)
     except BaseException:
         end(owned)
@@ -112,7 +124,7 @@ def start(spec: EngineSpec) -> Engine:
         first_token_s=_since(owned.spawned_ns, ready.first_token_ns),
         first_completion_s=_since(owned.spawned_ns, ready.completed_ns),
         _owned=owned,
-        _log_start=log_start,
+        _log=log,
     )
 
 
@@ -126,8 +138,7 @@ def exited(engine: Engine) -> EngineExited | None:
     owned = engine._owned
     if owned.ended or poll(owned):
         return None
-    tail = log_tail(engine.log_path, engine._log_start)
-    return EngineExited(engine.name, owned.exit_status, engine.log_path, tail)
+    return EngineExited(engine.name, owned.exit_status, engine.log_path, engine._log.tail())
 
 
 def stop(engine: Engine) -> None:
@@ -157,17 +168,32 @@ def running(spec: EngineSpec) -> Iterator[Engine]:
 
 def redacted(argv: Sequence[str]) -> tuple[str, ...]:
     """argv with the values of `--api-key`, `--hf-token` and their like replaced by ***."""
-    shown_words: list[str] = []
-    hide = False
-    for word in argv:
-        flag, equals, _ = word.partition("=")
-        is_secret = _SECRET_FLAG.fullmatch(flag) is not None
-        shown_words.append(_HIDDEN if hide else flag + equals + _HIDDEN if is_secret and equals else word)
-        hide = is_secret and not equals
-    return tuple(shown_words)
+    secrets = _secret_values(argv)
+    return tuple(
+        word.replace(secret, _HIDDEN) if (secret := secrets.get(i)) else word for i, word in enumerate(argv)
+    )
 
 
-def log_tail(path: Path, start: int = 0) -> str:
+def _secret_values(argv: Sequence[str]) -> dict[int, str]:
+    """The secret in each word that holds one, by position: `--key VALUE` or `--key=VALUE`."""
+    found = {}
+    for i, word in enumerate(argv):
+        flag, equals, value = word.partition("=")
+        if _SECRET_FLAG.fullmatch(flag):
+            if equals:
+                found[i] = value
+            elif i + 1 < len(argv):
+                found[i + 1] = argv[i + 1]
+    return found
+
+
+def _secrets(spec: EngineSpec) -> tuple[str, ...]:
+    """What must not be quoted from the engine's log or answers."""
+    keys = (value.removeprefix("Bearer ") for value in spec.headers.values())
+    return (*_secret_values(spec.argv).values(), *keys)
+
+
+def log_tail(path: Path, start: int = 0, secrets: Sequence[str] = ()) -> str:
     """The last lines of an engine's log from byte `start` on, fit for a terminal; empty when there
     are none. A log that has been cut since is shorter than `start` and read from its beginning."""
     try:
@@ -177,7 +203,7 @@ def log_tail(path: Path, start: int = 0) -> str:
             text = file.read().decode(errors="replace")
     except OSError:
         return ""
-    lines = [shown(_ESCAPES.sub("", line)) for line in text.splitlines() if line.strip()]
+    lines = [shown(_ESCAPES.sub("", line), secrets) for line in text.splitlines() if line.strip()]
     return "\n".join(f"  {line}" for line in lines[-_TAIL_LINES:])
 
 
@@ -192,12 +218,11 @@ def _spawn(spec: EngineSpec, argv: Sequence[str], port: int) -> Owned:
         ) from error
 
 
-def _wait(spec: EngineSpec, owned: Owned, port: int, log_start: int) -> Ready:
+def _wait(spec: EngineSpec, owned: Owned, port: int, log: _Log) -> Ready:
     def check() -> None:
         if not poll(owned):
             end(owned)  # its last words are in the log only when the whole tree is gone
-            tail = log_tail(spec.log_path, log_start)
-            raise EngineExited(spec.name, owned.exit_status, spec.log_path, tail)
+            raise EngineExited(spec.name, owned.exit_status, log.path, log.tail())
 
     probe = Probe(
         name=spec.name,
@@ -208,25 +233,25 @@ def _wait(spec: EngineSpec, owned: Owned, port: int, log_start: int) -> Ready:
         readiness=spec.readiness,
         dialect=spec.dialect,
         headers=spec.headers,
+        secrets=log.secrets,
     )
     try:
         return wait_until_ready(probe, owned.spawned_ns + spec.start_timeout_ns, check)
     except NotReadyInTime as error:
         waited_s = seconds(monotonic_ns() - owned.spawned_ns)
-        tail = log_tail(spec.log_path, log_start)
-        raise EngineNotReady(spec.name, waited_s, error.last_answer, tail) from error
+        raise EngineNotReady(spec.name, waited_s, error.last_answer, log.tail()) from error
 
 
 def _refuse_stranger(name: str, owned: Owned, port: int) -> None:
     """An engine that could not bind may live on while an older server answers in its place."""
-    owner = holder(port)
-    if owner is None:
-        return
-    tree = {child.pid for child in psutil.Process(owned.guard_pid).children(recursive=True)}
-    if owner.pid not in tree:
-        raise TargetError(
-            f"{name} does not own port {port}: process {owner.pid} ({owner.command}) answers there; stop it"
-        )
+    found = holders(port)
+    try:
+        tree = {child.pid for child in psutil.Process(owned.guard_pid).children(recursive=True)}
+    except psutil.NoSuchProcess:
+        return  # the engine has just ended; whoever asks it next is told so
+    if found and not any(owner.pid in tree for owner in found):
+        strangers = " and ".join(map(str, found))
+        raise TargetError(f"{name} does not own port {port}: {strangers} answers there; stop it")
 
 
 def _base_url(spec: EngineSpec, port: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from enginebench.model.request import ENDPOINT_PATHS, Dialect, EndpointKind, Req
 from enginebench.units import NS_PER_S
 from enginebench.wire.decode import FirstOutput, decode
 from enginebench.wire.encode import encode_body
+from enginebench.wire.redact import redact
 
 _REQUEST = Request(
     seq=0,
@@ -54,6 +55,8 @@ class Probe:
     readiness: Readiness
     dialect: Dialect
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: Sequence[str] = field(default=(), repr=False)
+    """To be hidden in whatever is quoted of the engine's answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +212,14 @@ def _complete(client: httpx.Client, probe: Probe, deadline_ns: int) -> int:
     with client.stream("POST", url, content=body, headers=headers, timeout=timeout) as response:
         if response.status_code != 200:
             response.read()
-            answer = f"{response.status_code} to a completion: {shown(response.text)}"
+            answer = f"{response.status_code} to a completion: {shown(response.text, probe.secrets)}"
             if response.status_code in _FINAL_STATUSES:
                 raise TargetError(f"{probe.name} answers {answer}")
             raise _NotYet(answer)
-        return _first_output_ns(response, deadline_ns)
+        return _first_output_ns(response, deadline_ns, probe.secrets)
 
 
-def _first_output_ns(response: httpx.Response, deadline_ns: int) -> int:
+def _first_output_ns(response: httpx.Response, deadline_ns: int, secrets: Sequence[str]) -> int:
     first_output, first_ns = FirstOutput(), None
     capture = Capture(0, "warmup", 0, 0, status=200, ending="complete")
     capture.headers = [(name.lower(), value) for name, value in response.headers.items()]
@@ -227,7 +230,7 @@ def _first_output_ns(response: httpx.Response, deadline_ns: int) -> int:
         capture.reads.append(Read(None, now_ns, now_ns, part))
         if first_ns is None and first_output.feed(part):
             first_ns = now_ns
-    decoded = decode(capture)
+    decoded = decode(capture, tuple(secrets))
     # Tokens that end inside a character carry no text: an empty answer is one if it has a finish.
     if decoded.outcome not in ("ok", "empty") or decoded.finish_reason is None:
         why = decoded.error_message or (decoded.finish_reason and decoded.error_kind) or "no finish reason"
@@ -235,10 +238,9 @@ def _first_output_ns(response: httpx.Response, deadline_ns: int) -> int:
     return first_ns or monotonic_ns()
 
 
-def shown(text: str) -> str:
-    """Foreign text made fit for one line of an error: no line breaks, no control characters."""
-    clean = "".join(c if c.isprintable() else " " for c in text)
-    return " ".join(clean.split())[:_SHOWN_CHARS] or "(nothing)"
+def shown(text: str, secrets: Sequence[str] = ()) -> str:
+    """Foreign text made fit for one line of an error: no secrets, no control characters, not long."""
+    return redact(text, secrets)[:_SHOWN_CHARS] or "(nothing)"
 
 
 def _in_words(error: Exception) -> str:
