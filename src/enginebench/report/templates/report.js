@@ -35,13 +35,14 @@
   }
 
   function layout(given, printing) {
+    const family = getComputedStyle(document.body).fontFamily;
     return {
       xaxis: axis(given.xaxis), yaxis: axis(given.yaxis),
       showlegend: false, hovermode: "closest", dragmode: false,
       margin: { l: 56, r: 36, t: 18, b: 46 },
       paper_bgcolor: colour("paper"), plot_bgcolor: colour("paper"),
-      font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("soft") },
-      hoverlabel: { bgcolor: colour("panel"), font: { color: colour("ink") }, align: "left", namelength: -1 },
+      font: { family, size: 12, color: colour("soft") },
+      hoverlabel: { bgcolor: colour("panel"), font: { family, color: colour("ink") }, align: "left", namelength: -1 },
       ...(printing ? PAPER : { autosize: true }),
     };
   }
@@ -49,8 +50,8 @@
   function draw(printing) {
     for (const { id, figure } of figures) {
       const config = {
-        responsive: !printing, displayModeBar: printing ? false : "hover", displaylogo: false, modeBarButtons: [["toImage"]],
-        toImageButtonOptions: { filename: id, scale: 2 },
+        responsive: !printing, displayModeBar: printing ? false : "hover", displaylogo: false,
+        modeBarButtons: [["toImage"]], toImageButtonOptions: { filename: id, scale: 2 },
       };
       Plotly.react(`chart-${id}`, figure.data.map(dressed), layout(figure.layout, printing), config);
     }
