@@ -12,6 +12,7 @@ from enginebench.model.capture import Capture, Ending, Read
 from enginebench.model.record import COALESCED_OVER_NS, Decoded
 from enginebench.wire.decode import FirstOutput, decode
 
+A, B = delta(content="a"), delta(content="b")
 DONE = b"data: [DONE]\n\n"
 ROLE = delta(role="assistant", content="")
 STOP = delta(finish="stop")
@@ -139,6 +140,11 @@ def test_halves_of_one_character_in_two_chunks_are_joined() -> None:
     assert decoded.text == "\U0001f600"
 
 
+def test_control_characters_that_json_forbids_are_text() -> None:
+    decoded = decode(sse_capture(b'data: {"choices":[{"text":"a\tb\x00"}]}\n\n', text("c", finish="stop")))
+    assert (decoded.text, decoded.outcome) == ("a\tb\x00c", "ok")
+
+
 def test_broken_utf8_is_replaced_and_nothing_is_lost() -> None:
     decoded = decode(sse_capture(b'data: {"choices":[{"text":"a\xff\xe5b"}]}\n\n', text("c", finish="stop")))
     assert (decoded.text, decoded.outcome) == ("a\ufffd\ufffdbc", "ok")
@@ -174,6 +180,12 @@ OUTCOMES: dict[str, tuple[Capture, str, str | None]] = {
         "truncated",
         "truncated_clean_eof",
     ),
+    "closed inside the first event": (
+        sse_capture(b'data: {"choices":[{"del', ending="closed"),
+        "error",
+        "connection_closed",
+    ),
+    "stream that opens with an unknown field": (sse_capture(b"x-field: 1\n", *OK_STREAM), "ok", None),
     "last event without its blank line": (
         sse_capture(delta(content="a"), b'data: {"choices":[{"finish_reason":"stop"}]}\n'),
         "ok",
@@ -367,7 +379,6 @@ def with_reads(*reads: Read) -> Decoded:
     return decode(capture)
 
 
-A, B = delta(content="a"), delta(content="b")
 LONG, SHORT = COALESCED_OVER_NS + 1, COALESCED_OVER_NS
 
 COALESCED: dict[str, tuple[list[Read], list[bool]]] = {

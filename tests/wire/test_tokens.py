@@ -72,6 +72,12 @@ SITUATIONS: dict[str, tuple[list[object], str, int | None, list[int | None]]] = 
         3,
         [None, None, None],
     ),
+    "total missing on an output after a frame that grew": (
+        [so_far(A, 1), so_far(EMPTY, 2), B, so_far(A, 4), STOP],
+        "usage",
+        4,
+        [None, None, None],
+    ),
     "total falls": ([so_far(A, 5), so_far(B, 4), STOP, usage(3)], "usage", 3, [None, None]),
     "zeros until the end": (
         [so_far(A, 0), so_far(B, 0), so_far(STOP, 0), usage(9)],
@@ -119,6 +125,7 @@ SITUATIONS: dict[str, tuple[list[object], str, int | None, list[int | None]]] = 
         [2, 3],
     ),
     "token ids without output": ([ids(EMPTY, 2), ids(A, 1), ids(STOP, 1), usage(4)], "token_ids", 4, [3]),
+    "token ids that are always empty": ([ids(A, 0), ids(B, 0), STOP], "none", None, [None, None]),
     "token ids that disagree with usage": ([ids(A, 1), ids(B, 1), STOP, usage(9)], "usage", 9, [None, None]),
     "token ids missing on one output": ([ids(A, 1), ids(B, None), STOP, usage(2)], "usage", 2, [None, None]),
     "logprobs": ([marks(A, 1), marks(B, 2), STOP], "logprobs", 3, [1, 2]),

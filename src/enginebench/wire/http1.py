@@ -141,7 +141,7 @@ class ResponseParser:
         if self._bodiless:
             self._finish()
             raise _Stop
-        self._until_close = not _has_known_end(status, self.headers)
+        self._until_close = not _has_known_end(self.headers)
 
     def on_message_complete(self) -> None:
         if self.headers_complete:
@@ -162,10 +162,8 @@ class ResponseParser:
         return BadHTTP(str(error) or "not HTTP/1.x", self._parts.copy())
 
 
-def _has_known_end(status: int, headers: list[tuple[str, str]]) -> bool:
+def _has_known_end(headers: list[tuple[str, str]]) -> bool:
     """RFC 9112, 6.3: a body without chunked coding and without a length ends with the connection."""
-    if status in {204, 304}:
-        return True
     fields = dict(headers)
     coding = fields.get("transfer-encoding")
     if coding is not None:

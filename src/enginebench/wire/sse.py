@@ -93,6 +93,6 @@ class SSEDecoder:
     def _field(self, line: bytes) -> None:
         name, _, value = line.partition(b":")
         if name == b"data":
-            self._data.append(value.removeprefix(b" "))
+            self._data.append(value)
         elif name == b"event":
             self._event = value.removeprefix(b" ").decode("utf-8", "replace")
