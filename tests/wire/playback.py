@@ -86,8 +86,7 @@ def capture_of(pieces: Iterable[tuple[int, bytes]], after: str) -> Capture:
     capture = Capture(seq=0, phase="measure", intended_ns=SENT_NS, started_ns=SENT_NS)
     capture.sent_ns = SENT_NS
     capture.stamp_source = "socket"
-    parser, first_output = ResponseParser(), FirstOutput()
-    has_output = False
+    parser = ResponseParser()
     for ms, data in pieces:
         arrived_ns = SENT_NS + ms * NS_PER_MS
         try:
@@ -96,17 +95,16 @@ def capture_of(pieces: Iterable[tuple[int, bytes]], after: str) -> Capture:
             capture.ending, parts = "bad_http", error.body_parts
         for part in parts:
             capture.reads.append(Read(arrived_ns, arrived_ns + CLIENT_DELAY_NS, arrived_ns, part))
-            has_output = first_output.feed(part)
         if parser.complete or capture.ending is not None:
             break
-    capture.ending = capture.ending or _ending(parser, after, has_output)
+    capture.ending = capture.ending or _ending(parser, after, capture)
     capture.status = parser.status
     capture.http_version = parser.http_version
     capture.headers = parser.headers
     return capture
 
 
-def _ending(parser: ResponseParser, after: str, has_output: bool) -> Ending:
+def _ending(parser: ResponseParser, after: str, capture: Capture) -> Ending:
     if after == "close":
         parser.eof()
     if parser.complete:
@@ -115,7 +113,8 @@ def _ending(parser: ResponseParser, after: str, has_output: bool) -> Ending:
         return "closed"
     if after == "rst":
         return "reset"
-    return "idle_timeout" if has_output else "first_token_timeout"
+    first = FirstOutput()
+    return "idle_timeout" if any(first.feed(read.body) for read in capture.reads) else "first_token_timeout"
 
 
 def sse_capture(

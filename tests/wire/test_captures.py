@@ -164,7 +164,7 @@ def test_a_capture_is_decoded_alike_whole_and_cut(name: str) -> None:
     answer = one_write((FOLDER / f"{name}.raw").read_bytes())
     whole = facts(decode(play(answer)))
     assert facts(decode(bytewise(answer))) == whole
-    cuts = random.Random(name).sample(range(1, len(answer.raw)), 40)
+    cuts = random.Random(name).sample(range(1, len(answer.raw)), 15)
     for i in cuts:
         assert facts(decode(play(answer, [i]))) == whole, i
     assert facts(decode(play(answer, sorted(cuts)))) == whole

@@ -139,6 +139,6 @@ def split_points(answer: Script) -> range | list[int]:
     raw = answer.raw
     if len(raw) < 10_000:
         return range(1, len(raw))
-    near = {*range(1, 1_000), *range(len(raw) - 1_000, len(raw))}
+    near = {*range(1, 2_000), *range(len(raw) - 2_000, len(raw))}
     borders = {i + shift for i in range(len(raw)) if raw.startswith(b"\n\n", i) for shift in range(-3, 4)}
     return sorted(near | borders | set(random.Random(7).sample(range(1, len(raw)), 50)))
