@@ -60,6 +60,13 @@ def test_an_engine_is_ready_when_it_has_completed_a_request(spec_of: SpecOf, not
     assert not listens(engine.port)
 
 
+def test_a_ctrl_c_in_the_terminal_reaches_neither_guard_nor_engine(spec_of: SpecOf) -> None:
+    with running(spec_of("ok")) as engine:
+        ours = os.getsid(0)
+        assert os.getsid(engine._owned.guard_pid) == engine._owned.guard_pid != ours
+        assert os.getsid(engine.pid) == engine.pid != ours
+
+
 def test_stopping_twice_is_stopping_once(spec_of: SpecOf) -> None:
     engine = start(spec_of("ok"))
     stop(engine)
