@@ -13,7 +13,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+MAX_COUNT = 2**31 - 1
+Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
 Index = Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]
 
 
@@ -235,7 +236,7 @@ def _count(value: object) -> int | None:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return value if 0 <= value <= 2**53 else None
+    return value if 0 <= value <= MAX_COUNT else None
 
 
 def _marks(value: object) -> list[Mark] | None:
