@@ -163,6 +163,7 @@ def test_every_dialect_carries_its_own_name() -> None:
 def test_words_of_a_command_are_filled_and_those_that_name_an_unset_option_left_out() -> None:
     form = {"command": ("serve", "{model}", "--host={host}", "--port={port}", "--size={size}")}
     assert words({}, **form) == ["serve", "m", "--host=127.0.0.1", "--port={port}"]
+    assert words({"port": 0}, **form) == words({}, **form)
     assert words({"size": "big", "port": 80, "host": "::"}, **form) == [
         "serve", "m", "--host=::", "--port=80", "--size=big",
     ]  # fmt: skip
@@ -231,6 +232,7 @@ OWN_FLAGS = "; its own flags go through `extra_args: [--flag, value]`"
             "mine via process has no option 'zzz'; "
             f"known here: extra_args, port, served_name, threads, verbose{OWN_FLAGS}",
         ),
+        ({"port": "http"}, "option port is a number below 65536, not 'http'"),
         ({"verbose": 3}, "option verbose of mine is a switch: true or false, not '3'"),
         (
             {"extra_args": "--flag"},
@@ -259,6 +261,7 @@ def test_environment_and_version_are_filled_too() -> None:
     )
     made = invocation(launcher, "process", {"model": "m"})
     package = str(Path(enginebench.__file__).parent)
+    assert (made.host, made.port) == ("127.0.0.1", 0)
     assert made.env == {"WHERE": "127.0.0.1:{port}", "HERE": package}
     assert made.version_argv == (sys.executable, "--version")
 

@@ -31,6 +31,9 @@ class Invocation:
     """To be added to our own environment."""
     version_argv: tuple[str, ...]
     served_name: str
+    host: str
+    port: int
+    """0 where it is not set."""
 
 
 def command(launcher: Launcher, form_name: str, values: Mapping[str, Any]) -> list[str]:
@@ -44,6 +47,9 @@ def invocation(launcher: Launcher, form_name: str, values: Mapping[str, Any]) ->
     """As `command`, with everything else that a start needs."""
     form = _form(launcher, form_name)
     options = _options(launcher, form_name, form, values)
+    port = _port(options)
+    # 0 means a free port, as when nothing is said: the placeholder stays for whoever finds one.
+    options = {name: value for name, value in options.items() if name != "port" or port}
     filling = _Filling(launcher.id, options)
     argv = [filled for word in form.command if (filled := filling.word(word)) is not None]
     for option, words in form.options.items():
@@ -52,7 +58,9 @@ def invocation(launcher: Launcher, form_name: str, values: Mapping[str, Any]) ->
     argv += [str(word) for word in options.get("extra_args", ())]
     env = {name: filled for name, text in form.env.items() if (filled := filling.word(text)) is not None}
     version = [filled for word in form.version if (filled := filling.word(word)) is not None]
-    return Invocation(tuple(argv), env, tuple(version), str(options["served_name"]))
+    return Invocation(
+        tuple(argv), env, tuple(version), str(options["served_name"]), str(options["host"]), port
+    )
 
 
 def known_options(form: Form) -> set[str]:
@@ -114,6 +122,13 @@ def _options(launcher: Launcher, form_name: str, form: Form, values: Mapping[str
     options["served_name"] = served_name(model, options)
     options["model"] = _model_path(model)
     return options
+
+
+def _port(options: Mapping[str, Any]) -> int:
+    port = options.get("port", 0)
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65536:
+        raise UserError(f"option port is a number below 65536, not {port!r}")
+    return port
 
 
 def _model_path(model: str) -> str:
