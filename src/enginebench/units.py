@@ -28,13 +28,18 @@ def parse_duration_ns(text: str | int | float) -> int:
     if isinstance(text, bool):
         raise ValueError("a duration is a number with a unit, such as 10s or 500ms")
     if isinstance(text, int | float):
-        if not 0 <= text < float("inf"):
-            raise ValueError("a duration cannot be negative or infinite")
-        return round(text * NS_PER_S)
+        return _whole_ns(text * NS_PER_S)
     match = _DURATION.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError(f"{text!r} is not a duration; write a number with a unit, such as 10s or 500ms")
-    return round(float(match[1]) * _NS_PER[match[2]])
+    return _whole_ns(float(match[1]) * _NS_PER[match[2]])
+
+
+def _whole_ns(ns: int | float) -> int:
+    # Times are stored as int64.
+    if not 0 <= ns < 2**63:
+        raise ValueError("a duration cannot be negative, or longer than 292 years")
+    return round(ns)
 
 
 def format_duration(ns: int) -> str:

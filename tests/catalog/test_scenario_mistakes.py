@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from enginebench.catalog.scenario import UrlOptions, load_scenario, scenario_from_options
+from enginebench.catalog.scenario import UrlOptions, load_scenario, plain_scenario, scenario_from_options
 from enginebench.errors import ConfigError
 
 KEY = "sk-test-0123456789abcdefDONOTLOG"
@@ -52,9 +57,9 @@ repeats: 1.5
 repeats: true
 4:1: `repeats` cannot be true
 repeats: 0
-4:1: `repeats` must be 1 or more, not 0
+4:1: `repeats` must be from 1 to 1000, not 0
 seed: -1
-4:1: `seed` must be 0 or more, not -1
+4:1: `seed` must be from 0 to 2^63 - 1, not -1
 name: a b
 4:1: name 'a b' is used in file names: letters, digits, - _ . only, a letter or digit first
 name: ../x
@@ -87,6 +92,8 @@ timeouts: {first_token: 20m}
 4:12: `first_token` (20m) is longer than `total` (10m)
 timeouts: {total: 30s}
 4:1: `first_token` (2m) is longer than `total` (30s)
+timeouts: {total: 40000h}
+4:12: `total` is longer than 30 days
 timeouts: {idle: 0}
 4:12: `idle` must be longer than 0
 timeouts: {idle: soon}
@@ -124,7 +131,7 @@ workload: {input_tokens: {mean: 5, stdev: -2}}
 workload: {input_tokens: {mean: 5, stdev: 2, min: 10}}
 4:12: `input_tokens`: mean must lie between min and max, and 5 does not
 workload: {input_tokens: {mean: .nan, stdev: 2}}
-4:12: `input_tokens`: mean must be a number
+4:27: `mean` cannot be NaN
 workload: {input_tokens: {uniform: [10, 5]}}
 4:12: `input_tokens`: the lowest of a uniform length comes first: [5, 10]
 workload: {input_tokens: {uniform: 5}}
@@ -226,7 +233,7 @@ LOADS = r"""
 {levels: 8}
 5:4: `levels` must be a list in [brackets], not 8
 {levels: [0]}
-5:4: a concurrency level is 1 or more, not 0
+5:4: a concurrency level is from 1 to 65536, not 0
 {levels: [1, 2, 2]}
 5:4: concurrency level 2 stands twice
 {levels: [1, x]}
@@ -240,11 +247,11 @@ LOADS = r"""
 {levels: [1], duration: 5 parsecs}
 5:17: `duration` cannot be used: '5 parsecs' is not a duration; write a number with a unit, such as 10s or 500ms
 {levels: [1], duration: -5}
-5:17: `duration` cannot be used: a duration cannot be negative or infinite
+5:17: `duration` cannot be used: a duration cannot be negative, or longer than 292 years
 {levels: [1], warmup: [1]}
 5:17: `warmup` cannot be used: [1] is not a duration; write a number with a unit, such as 10s or 500ms
 {levels: [1], requests: 0}
-5:17: `requests` must be 1 or more, not 0
+5:17: `requests` must be from 1 to 2147483647, not 0
 {levels: [1], duraton: 5s}
 5:17: unknown key 'duraton'; did you mean 'duration'?
 {levels: [1], seed: 4}
@@ -300,7 +307,7 @@ targets.b.model=z
 repeats=
 --set repeats: `repeats` must be a whole number, not null
 repeats=0
---set repeats: `repeats` must be 1 or more, not 0
+--set repeats: `repeats` must be from 1 to 1000, not 0
 seed=${ABSENT}
 --set seed: the environment variable ABSENT is not set
 load.0.levels=[1
@@ -390,7 +397,7 @@ def test_a_name_that_only_sounds_like_a_secret_is_not_taken_for_one(name: str) -
         ),
         (
             UrlOptions("http://h", "m", concurrency="0"),
-            "--concurrency: a concurrency level is 1 or more, not 0",
+            "--concurrency: a concurrency level is from 1 to 65536, not 0",
         ),
         (
             UrlOptions("http://h", "m", endpoint="chats"),
@@ -421,3 +428,36 @@ def test_a_fault_in_a_launcher_file_names_both_files() -> None:
     Path("mine.yaml").write_text("id: mine\ntitle: Mine\nforms: {}\n")
     message = refusal(f"targets: [{{name: a, launch: mine.yaml, model: m}}]\n{LOAD}")
     assert message.startswith("s.yaml:1:21: mine.yaml:3:1: no form")
+
+
+STRANGE: tuple[object, ...] = (
+    None, True, -1, 2.5, 1e300, 10**30, "", "x", "1s", "a" * 500, "${X", "http://[", "~nobody/x", "..",
+    [], [[1]], [None], {}, {"kind": "x"}, {"uniform": [1, 2]}, {"mean": 1},
+)  # fmt: skip
+
+
+def _places(value: object, loc: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    yield loc
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _places(item, (*loc, key))
+
+
+def test_a_strange_value_anywhere_is_read_or_refused_in_one_line() -> None:
+    whole = plain_scenario(scenario_from_options(UrlOptions("http://h", "m", api_key_env="K", duration="1s")))
+    del whole["workload"]["tokenizer"]
+    answers = []
+    pairs = itertools.product([loc for loc in _places(whole) if loc], STRANGE)
+    for loc, value in itertools.islice(pairs, 0, None, 4):  # 4 and 21 share no factor: every value gets about
+        changed = copy.deepcopy(whole)
+        above: Any = changed
+        for part in loc[:-1]:
+            above = above[part]
+        above[loc[-1]] = value
+        Path("s.yaml").write_text(json.dumps(changed))
+        try:
+            load_scenario("s.yaml")
+        except ConfigError as error:
+            answers.append(str(error))
+    assert len(answers) > 150
+    assert not any("\n" in answer for answer in answers)

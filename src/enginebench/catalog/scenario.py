@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from enginebench.catalog import shipped
-from enginebench.catalog.scenario_faults import in_words, refuse_stray_booleans
+from enginebench.catalog.scenario_faults import in_words, refuse_stray_values
 from enginebench.catalog.scenario_keys import check_keys
 from enginebench.catalog.scenario_rules import faults
 from enginebench.catalog.scenario_settings import Settings, settings_of_file, settings_of_options
@@ -115,7 +115,7 @@ def to_yaml(scenario: Scenario) -> str:
 
 def _checked(settings: Settings) -> Scenario:
     check_keys(settings)
-    refuse_stray_booleans(settings)
+    refuse_stray_values(settings)
     _read_lengths(settings)
     try:
         scenario = _adapter().validate_python(settings.data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,19 +48,20 @@ def in_words(error: ValidationError, settings: Settings) -> ConfigError:
     return min(found, key=lambda fault: (fault.place.line, fault.place.column) if fault.place else (0, 0))
 
 
-def refuse_stray_booleans(settings: Settings) -> None:
-    """`repeats: true` would otherwise count as 1."""
-    for loc, value in _booleans(settings.data, ()):
-        if loc[-1] not in _BOOLEANS and _FREE.isdisjoint(loc):
+def refuse_stray_values(settings: Settings) -> None:
+    """`repeats: true` would otherwise count as 1, and JSON has no infinity."""
+    for loc, value in _scalars(settings.data, ()):
+        is_stray = isinstance(value, bool) and loc[-1] not in _BOOLEANS and _FREE.isdisjoint(loc)
+        if is_stray or (isinstance(value, float) and not math.isfinite(value)):
             raise settings.error(loc, f"`{_name(loc)}` cannot be {_shown(value)}")
 
 
-def _booleans(value: Any, loc: Loc) -> Iterator[tuple[Loc, bool]]:
-    if isinstance(value, bool):
-        yield loc, value
-    elif isinstance(value, dict | list):
+def _scalars(value: Any, loc: Loc) -> Iterator[tuple[Loc, Any]]:
+    if isinstance(value, dict | list):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _booleans(item, (*loc, key))
+            yield from _scalars(item, (*loc, key))
+    else:
+        yield loc, value
 
 
 def _what(fault: Any) -> str:

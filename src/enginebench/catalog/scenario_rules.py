@@ -12,11 +12,15 @@ from enginebench.catalog.tokenizers import load_tokenizer
 from enginebench.catalog.validation import nearest
 from enginebench.catalog.yaml_source import Loc
 from enginebench.errors import ConfigError, UserError
+from enginebench.model.plan import WARMUP_SEQ
 from enginebench.model.scenario import ConcurrencyLoad, Scenario, Target
-from enginebench.units import format_duration
+from enginebench.units import NS_PER_S, format_duration
 
 Fault = tuple[Loc, str]
 
+_LONGEST_NS = 30 * 24 * 3600 * NS_PER_S
+_MAX_LEVEL = 65_536
+_MAX_REPEATS = 1_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -92,6 +96,7 @@ def _launched_faults(loc: Loc, target: Target) -> Iterator[Fault]:
         # A fault inside the launcher's own file comes with its own place.
         yield (*loc, "launch"), str(error)
         return
+    yield from _too_long((*loc, "start_timeout"), target.start_timeout_ns)
     if target.via not in launcher.forms:
         yield (
             (*loc, "via"),
@@ -118,21 +123,28 @@ def _load_faults(loc: Loc, load: ConcurrencyLoad) -> Iterator[Fault]:
     if not load.levels:
         yield (*loc, "levels"), "`levels` is empty: give at least one, such as [1, 8, 64]"
     for level in load.levels:
-        if level < 1:
-            yield (*loc, "levels"), f"a concurrency level is 1 or more, not {level}"
+        if not 1 <= level <= _MAX_LEVEL:
+            yield (*loc, "levels"), f"a concurrency level is from 1 to {_MAX_LEVEL}, not {level}"
     if load.duration_ns is not None and load.requests is not None:
         yield (*loc, "requests"), "give `duration` or `requests`, not both (null unsets one)"
     if load.duration_ns == 0:
         yield (*loc, "duration"), "`duration` must be longer than 0"
-    if load.requests is not None and load.requests < 1:
-        yield (*loc, "requests"), f"`requests` must be 1 or more, not {load.requests}"
+    yield from _too_long((*loc, "duration"), load.duration_ns)
+    yield from _too_long((*loc, "warmup"), load.warmup_ns)
+    if load.requests is not None and not 1 <= load.requests < WARMUP_SEQ:
+        yield (*loc, "requests"), f"`requests` must be from 1 to {WARMUP_SEQ - 1}, not {load.requests}"
+
+
+def _too_long(loc: Loc, duration_ns: int | None) -> Iterator[Fault]:
+    if duration_ns is not None and duration_ns > _LONGEST_NS:
+        yield loc, f"`{loc[-1]}` is longer than 30 days"
 
 
 def _number_faults(scenario: Scenario) -> Iterator[Fault]:
-    if scenario.repeats < 1:
-        yield ("repeats",), f"`repeats` must be 1 or more, not {scenario.repeats}"
-    if scenario.seed < 0:
-        yield ("seed",), f"`seed` must be 0 or more, not {scenario.seed}"
+    if not 1 <= scenario.repeats <= _MAX_REPEATS:
+        yield ("repeats",), f"`repeats` must be from 1 to {_MAX_REPEATS}, not {scenario.repeats}"
+    if not 0 <= scenario.seed < 2**63:
+        yield ("seed",), f"`seed` must be from 0 to 2^63 - 1, not {scenario.seed}"
     if scenario.workers != "auto" and scenario.workers < 1:
         yield ("workers",), f"`workers` must be auto or 1, not {scenario.workers}"
     temperature = scenario.workload.sampling.temperature
@@ -157,6 +169,7 @@ def _timeout_faults(scenario: Scenario) -> Iterator[Fault]:
     for name, value in named.items():
         if value == 0:
             yield ("timeouts", name), f"`{name}` must be longer than 0"
+        yield from _too_long(("timeouts", name), value)
         if value > timeouts.total_ns:
             total = format_duration(timeouts.total_ns)
             yield ("timeouts", name), f"`{name}` ({format_duration(value)}) is longer than `total` ({total})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os.path
 from pathlib import Path
 from typing import Literal
 
@@ -38,13 +39,14 @@ def find(kind: Kind, name_or_path: str | Path) -> Path:
     when nothing stands there it is looked up among the shipped files (`scenarios/quickstart.yaml`
     works from any folder). Raises ConfigError with the nearest names when there is no such file.
     """
-    path = Path(name_or_path).expanduser()
+    # os.path takes any text: Path raises for names too long and for unknown ~users.
+    path = Path(os.path.expanduser(name_or_path))
     shipped = folder(kind) / f"{path.stem if path.suffix in _SUFFIXES else path.name}.yaml"
-    is_shipped_name = path.parent in (Path(), Path(kind)) and shipped.is_file()
+    is_shipped_name = path.parent in (Path(), Path(kind)) and os.path.isfile(shipped)
     is_bare_word = path.parent == Path() and path.suffix not in _SUFFIXES and "/" not in str(name_or_path)
     if is_bare_word and is_shipped_name:
         return shipped
-    if path.is_file():
+    if os.path.isfile(path):
         return path
     if is_shipped_name:
         return shipped
@@ -52,7 +54,7 @@ def find(kind: Kind, name_or_path: str | Path) -> Path:
 
 
 def _not_found(kind: Kind, asked: str, path: Path) -> str:
-    if path.is_dir():
+    if os.path.isdir(path):
         return f"{asked} is a folder; name one {kind[:-1]} file in it"
     known = names(kind)
     near = difflib.get_close_matches(path.stem if path.suffix in _SUFFIXES else path.name, known, n=3)

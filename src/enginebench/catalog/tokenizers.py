@@ -5,6 +5,7 @@ Nothing is downloaded: a run must not depend on a hub being reachable, or on wha
 
 from __future__ import annotations
 
+import os.path
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,11 +49,13 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
 
 
 def _tokenizer_file(asked: str) -> Path:
-    path = Path(asked).expanduser()
-    file = path / "tokenizer.json" if path.is_dir() else path
-    if file.is_file():
+    # os.path takes any text: Path raises for names too long and for unknown ~users.
+    path = Path(os.path.expanduser(asked))
+    is_folder = os.path.isdir(path)
+    file = path / "tokenizer.json" if is_folder else path
+    if os.path.isfile(file):
         return file
-    if path.is_dir():
+    if is_folder:
         raise UserError(
             f"no tokenizer.json in {path}; enginebench reads that format only "
             "(transformers' `save_pretrained` writes it next to the model)"
