@@ -19,7 +19,9 @@ from enginebench.units import NS_PER_MS
 class FakeClient:
     """Answers after a few turns of the loop, as the script for that call says."""
 
-    def __init__(self, ending: Callable[[int], tuple[Ending, int | None]] = lambda n: ("complete", 200)) -> None:
+    def __init__(
+        self, ending: Callable[[int], tuple[Ending, int | None]] = lambda n: ("complete", 200)
+    ) -> None:
         self.calls: list[Call] = []
         self.most_in_flight = 0
         self._in_flight: dict[int, Capture] = {}
@@ -51,8 +53,19 @@ class FakeClient:
         return capture
 
 
-def a_cell(level: int, requests: int | None = None, warmup_ns: int = 0, duration_ns: int | None = None) -> Cell:
-    return Cell("t", "concurrency", level, 0, ordinal=3, warmup_ns=warmup_ns, duration_ns=duration_ns, requests=requests)
+def a_cell(
+    level: int, requests: int | None = None, warmup_ns: int = 0, duration_ns: int | None = None
+) -> Cell:
+    return Cell(
+        "t",
+        "concurrency",
+        level,
+        0,
+        ordinal=3,
+        warmup_ns=warmup_ns,
+        duration_ns=duration_ns,
+        requests=requests,
+    )
 
 
 def run(cell: Cell, client: FakeClient) -> tuple[Load, list[Capture], list[int]]:

@@ -36,7 +36,9 @@ def call(seq: int = 0, body: bytes = b"{}") -> Call:
     return Call(seq, "measure", monotonic_ns(), body)
 
 
-def fetch(server: ScriptedServer, n: int = 1, timeouts: Timeouts = PATIENT, body: bytes = b"{}") -> list[Capture]:
+def fetch(
+    server: ScriptedServer, n: int = 1, timeouts: Timeouts = PATIENT, body: bytes = b"{}"
+) -> list[Capture]:
     """`n` calls one after another with one client."""
 
     async def work() -> list[Capture]:

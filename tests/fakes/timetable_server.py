@@ -8,7 +8,6 @@ stream and send, the monotonic clock before and after the call.
 Streams are told apart by the integer that the request's prompt ends with.
 """
 
-import contextlib
 import heapq
 import json
 import re
@@ -18,6 +17,7 @@ import sys
 import time
 from pathlib import Path
 
+LEAST_GAP_NS = 1_200_000
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -50,6 +50,18 @@ def gather(listener: socket.socket, n_streams: int) -> dict[int, socket.socket]:
     return connections
 
 
+def send(
+    connection: socket.socket, stream: int, n_sent: int, sends: list[list[int]], i: int
+) -> tuple[int, int]:
+    """Sends the events of send `i`; the clock before and after the call."""
+    numbers = range(n_sent, n_sent + sends[i][1])
+    is_last_send = i == len(sends) - 1
+    payload = b"".join(http_chunk(event(stream, n, is_last_send and n == numbers[-1])) for n in numbers)
+    before_ns = time.monotonic_ns()
+    connection.send(payload)
+    return before_ns, time.monotonic_ns()
+
+
 def main(plan_path: str, log_path: str) -> None:
     plan = json.loads(Path(plan_path).read_text())
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
@@ -58,23 +70,18 @@ def main(plan_path: str, log_path: str) -> None:
     for connection in connections.values():
         connection.sendall(HEAD)
     start_ns = time.monotonic_ns() + 50_000_000
-    due = [(start_ns + int(ms * 1e6), stream, i) for stream, sends in enumerate(plan) for i, (ms, _) in enumerate(sends)]
+    due = [(start_ns + int(sends[0][0] * 1e6), stream, 0) for stream, sends in enumerate(plan)]
     heapq.heapify(due)
     log: list[list[tuple[int, int]]] = [[] for _ in plan]
-    n_sent = [0] * len(plan)
     while due:
         at_ns, stream, i = heapq.heappop(due)
-        with contextlib.suppress(InterruptedError):
-            select.select([], [], [], max(0, at_ns - time.monotonic_ns()) / 1e9)
-        last_send = i == len(plan[stream]) - 1
-        n_events = plan[stream][i][1]
-        numbers = range(n_sent[stream], n_sent[stream] + n_events)
-        n_sent[stream] += n_events
-        payload = b"".join(http_chunk(event(stream, n, last_send and n == numbers[-1])) for n in numbers)
-        before_ns = time.monotonic_ns()
-        connections[stream].send(payload)
-        after_ns = time.monotonic_ns()
-        log[stream] += [(before_ns, after_ns)] * n_events
+        select.select([], [], [], max(0, at_ns - time.monotonic_ns()) / 1e9)
+        times = send(connections[stream], stream, len(log[stream]), plan[stream], i)
+        log[stream] += [times] * plan[stream][i][1]
+        if i + 1 < len(plan[stream]):
+            # A send that came late pushes the next one, so that no two are closer than planned for.
+            next_ns = max(start_ns + int(plan[stream][i + 1][0] * 1e6), times[1] + LEAST_GAP_NS)
+            heapq.heappush(due, (next_ns, stream, i + 1))
     for connection in connections.values():
         connection.sendall(http_chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
     Path(log_path).write_text(json.dumps(log))

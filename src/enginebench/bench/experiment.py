@@ -157,7 +157,9 @@ def _run_block(experiment: Experiment, name: str, block: list[Cell]) -> None:
 
 def _note_start(experiment: Experiment, target: Target, open_target: OpenTarget) -> int | None:
     facts = experiment.target_meta(target.name)
-    facts |= {key: open_target.facts[key] for key in ("base_url", "argv", "version") if key in open_target.facts}
+    facts |= {
+        key: open_target.facts[key] for key in ("base_url", "argv", "version") if key in open_target.facts
+    }
     if target.launch is None:
         return None
     facts["starts"].append(open_target.facts)

@@ -63,7 +63,9 @@ class Screen:
         if self._last is not None and self._cell == result.cell:
             phase = "done" if result.problem is None else "broken off"
             self._console.print(
-                Text(plain_line(replace(self._last, phase=phase, n_cells_done=self._n_done))), soft_wrap=True, highlight=False
+                Text(plain_line(replace(self._last, phase=phase, n_cells_done=self._n_done))),
+                soft_wrap=True,
+                highlight=False,
             )
         if result.problem is not None:
             self.say(f"  {result.problem}")

@@ -89,7 +89,7 @@ def opened(target: Target, scenario: Scenario, log_path: Path) -> Iterator[OpenT
     headers = headers_of(target)
     secrets = tuple(value.removeprefix("Bearer ") for value in headers.values())
     if target.url is not None:
-        check_endpoint(target.url, target.model or "", headers)
+        check_endpoint(target.url, target.model, headers, target.api_key_env or target.api_key_file)
         endpoint = _endpoint(target.url, target, scenario, headers)
         chosen = load_dialect(target.dialect or "openai")
         yield OpenTarget(target, endpoint, target.model or "", chosen, {"base_url": target.url}, secrets)
@@ -136,5 +136,3 @@ def _engine_spec(
 
 def _endpoint(base_url: str, target: Target, scenario: Scenario, headers: dict[str, str]) -> Endpoint:
     return Endpoint(base_url.rstrip("/") + ENDPOINT_PATHS[target.endpoint], headers, scenario.timeouts)
-
-

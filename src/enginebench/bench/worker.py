@@ -116,9 +116,7 @@ def _source(job: Job) -> RequestSource:
         return make_request(job.workload, job.seed, seq, tokenizer)
 
     def encode(request: Request) -> bytes:
-        return encode_body(
-            request, job.model, job.endpoint_kind, job.dialect, job.workload.sampling
-        )
+        return encode_body(request, job.model, job.endpoint_kind, job.dialect, job.workload.sampling)
 
     return RequestSource(job.cell, make, encode)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from enginebench.errors import EnginebenchError, UserError
+from enginebench.errors import UserError
 
 if TYPE_CHECKING:
     from enginebench.model.scenario import Scenario
@@ -18,18 +18,16 @@ EXIT_CODES = {"done": 0, "failed": 3, "interrupted": 4}
 
 
 def run(
-    scenario: str = typer.Argument(
-        None, help="A scenario file, or the name of a shipped one (`list scenarios`)."
-    ),
+    scenario: str = typer.Argument(None, help="A scenario file, or the name of a shipped one."),
     url: str = typer.Option(
         None, help="Measure this endpoint, e.g. http://127.0.0.1:8000/v1; no file needed."
     ),
     model: str = typer.Option(None, help="With --url: the model to ask for."),
     concurrency: str = typer.Option("1,8,64", help="With --url: levels, e.g. 1,8,64."),
-    endpoint: str = typer.Option("chat", help="With --url: chat or completions."),
+    endpoint: str = typer.Option(None, help="With --url: chat or completions."),
     api_key_env: str = typer.Option(None, help="With --url: name of the variable that holds the API key."),
-    input_tokens: int = typer.Option(512, help="With --url: prompt length."),
-    output_tokens: int = typer.Option(128, help="With --url: output length asked for."),
+    input_tokens: int = typer.Option(None, help="With --url: prompt length."),
+    output_tokens: int = typer.Option(None, help="With --url: output length asked for."),
     duration: str = typer.Option("30s", help="With --url: measured time per level."),
     warmup: str = typer.Option("5s", help="With --url: warm-up per level."),
     only: list[str] = typer.Option([], help="Run only this target (repeatable)."),
@@ -53,18 +51,10 @@ def run(
         )
     if url is not None:
         options = UrlOptions(
-            url=url,
-            model=model,
-            concurrency=concurrency,
-            endpoint=endpoint,
-            api_key_env=api_key_env,
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
-            duration=duration,
-            warmup=warmup,
+            url, model, concurrency, endpoint, api_key_env, input_tokens, output_tokens, duration, warmup
         )
         resolved = scenario_from_options(options, set_)
-        typer.echo(to_yaml(resolved))
+        typer.echo(to_yaml(resolved), err=True)
     else:
         resolved = load_scenario(scenario, set_, only)
     execute(resolved, dry_run=dry_run, out=out, resume=resume, yes=yes)
@@ -83,9 +73,9 @@ def execute(scenario: Scenario, *, dry_run: bool, out: Path | None, resume: Path
         typer.echo(plan_table(scenario))
         return
     if (public := public_targets(scenario)) and not yes:
+        typer.echo(plan_table(scenario), err=True)
         raise UserError(
-            f"{', '.join(public)} is not on this network; this would send:\n{plan_table(scenario)}\n"
-            "pass --yes (or set allow_public: true) if you may load it"
+            f"{', '.join(public)}: a public host; pass --yes (or set allow_public: true) if you may load it"
         )
     if resume is not None:
         folder = RunFolder(resume)

@@ -14,8 +14,9 @@ from enginebench.wire.decode import FirstOutput
 from enginebench.wire.http1 import BadHTTP, ResponseParser
 
 READ_BYTES = 65_536
-_IMPOSSIBLE_NS = NS_PER_MS
-"""A stamp this far outside (quiet, read) was converted with the offset of before a clock step."""
+_TOLERANCE_NS = NS_PER_MS
+"""A stamp further than this outside (quiet, read) was converted with an offset of before a clock
+step; one further before the end of our waiting shows that we were woken late."""
 
 
 class Connection:
@@ -104,11 +105,15 @@ class Connection:
             # Between calls a server may only close; anything else makes the connection unusable.
             self.close()
             return
-        if arrived_ns is not None:
-            if arrived_ns > read_ns + _IMPOSSIBLE_NS or arrived_ns < quiet_ns - _IMPOSSIBLE_NS:
-                arrived_ns, capture.clock_stepped = None, True
-            else:
-                capture.stamp_source = "socket"
+        waited_until_ns = self._poller.waited_until_ns
+        if arrived_ns is None:
+            quiet_ns = max(quiet_ns, waited_until_ns)
+        elif arrived_ns > read_ns + _TOLERANCE_NS or arrived_ns < quiet_ns - _TOLERANCE_NS:
+            arrived_ns, capture.clock_stepped = None, True
+        else:
+            capture.stamp_source = "socket"
+            if arrived_ns >= waited_until_ns - _TOLERANCE_NS:
+                quiet_ns = max(quiet_ns, waited_until_ns)
         if not data:
             self._closed_by_server(arrived_ns, read_ns)
             return

@@ -27,6 +27,7 @@ class Readable(Protocol):
     last_round: int
     """The last poll that reported it."""
     quiet_ns: int
+    """The latest clock reading after which its socket was found to hold nothing."""
 
     def readable(self, before_ns: int) -> int:
         """Reads once. `before_ns` is a clock reading from before the call; returns one from after."""
@@ -87,6 +88,14 @@ class Poller:
         self._polled_ns = monotonic_ns()
         loop.add_reader(self._epoll.fileno(), self._drain)
 
+    @property
+    def waited_until_ns(self) -> int:
+        """All sockets were empty until then, as far as this thread could tell; 0 when unknown.
+
+        Weaker than `quiet_ns`: a virtual core that its host did not run wakes late unnoticed.
+        """
+        return self._waiting.waited_until_ns if self._waiting else 0
+
     def add(self, descriptor: int, connection: Readable) -> None:
         connection.last_round = -1
         connection.quiet_ns = monotonic_ns()
@@ -99,14 +108,13 @@ class Poller:
             self._epoll.unregister(descriptor)
 
     def _drain(self) -> None:
-        waited_until_ns = self._waiting.waited_until_ns if self._waiting else 0
         for _ in range(MAX_ROUNDS):
             now_ns = monotonic_ns()
             ready = self._epoll.poll(0, 4096)
             # Sockets that the previous poll did not report were empty then. Those that it did
             # report were empty once they had been read, which their own quiet_ns says.
             before = self._round
-            quiet_ns = max(self._polled_ns, waited_until_ns)
+            quiet_ns = self._polled_ns
             self._round += 1
             self._polled_ns = now_ns
             if not ready:
@@ -118,8 +126,6 @@ class Poller:
                     continue  # closed by an earlier one in this batch
                 if connection.last_round != before:
                     connection.quiet_ns = max(connection.quiet_ns, quiet_ns)
-                elif waited_until_ns > connection.quiet_ns:
-                    connection.quiet_ns = waited_until_ns
                 connection.last_round = self._round
                 clock_ns = connection.readable(clock_ns)
 
