@@ -13,6 +13,8 @@ from enginebench import errors
 from enginebench.analysis.checks import CHECKS
 from enginebench.analysis.levels import DISTRIBUTIONS, RATES
 from enginebench.analysis.stats import QUANTILES, minimum_samples
+from enginebench.catalog.plan import cells
+from enginebench.catalog.scenario import load_scenario
 from enginebench.model.record import CHUNK_KINDS, OUTCOMES
 from enginebench.store.records import SCHEMA
 from enginebench.wire.outcome import ERROR_KINDS
@@ -161,3 +163,10 @@ def test_every_script_can_be_called() -> None:
     assert [
         _name(path) for path in (*scripts, REPOSITORY / ".ci" / "run") if not path.stat().st_mode & 0o100
     ] == []
+
+
+def test_the_scenario_in_the_readme_can_be_run(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "batch-limit.yaml").write_text(example)
+    scenario = load_scenario(tmp_path / "batch-limit.yaml")
+    assert len(cells(scenario)) == 2 * 3 * 3
