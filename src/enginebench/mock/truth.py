@@ -22,7 +22,7 @@ from enginebench.model.request import EndpointKind
 from enginebench.units import NS_PER_MS
 
 KEEP_CHUNKS = 500_000
-"""`GET /truth` remembers the latest requests up to this many chunks (about 30 MB)."""
+"""`GET /truth` remembers the latest requests up to this many chunks (about 60 MB)."""
 
 Ending = Literal["complete", "client_left", "stopped"]
 
