@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -289,3 +290,26 @@ def test_known_keys_are_the_names_that_pydantic_takes(kind: type) -> None:
 
     hints = get_type_hints(kind, include_extras=True)
     assert known_keys(kind) == [written(n, h) for n, h in hints.items() if not n.startswith("__")]
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("## Keys at the top", Scenario),
+        ("## Targets", Target),
+        ("## Workload", Workload),
+        ("### Sampling", Sampling),
+        ("## Load", ConcurrencyLoad),
+        ("## Timeouts", Timeouts),
+    ],
+)
+def test_the_scenarios_page_lists_every_key(heading: str, kind: type) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text()
+    section = page.partition(f"\n{heading}\n")[2].partition("\n#")[0]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == sorted(known_keys(kind))
+
+
+def test_the_example_on_the_scenarios_page_reads() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text()
+    scenario = read(page.partition("```yaml\n")[2].partition("```")[0])
+    assert [target.name for target in scenario.targets] == ["here", "there"]
