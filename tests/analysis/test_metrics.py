@@ -85,6 +85,11 @@ ANSWERS: list[tuple[str, Record, float, float, float, float, list[float]]] = [
         300, 300, 480, 180 / 8, [60, 60, 60],
     ),
     (
+        "the reported total includes an end token that has no text",
+        record(0, chunks(300, 360, 420, tokens=[2, 2, 2]), output_tokens=7),
+        300, 300, 420, 120 / 5, [60, 60],
+    ),
+    (
         "per-chunk counts suffice where the total is not reported",
         record(0, chunks(300, 360, 420, tokens=[1, 2, 2]), token_source="token_ids"),
         300, 300, 420, 30, [60, 60],

@@ -127,8 +127,22 @@ def test_known_tokens_per_chunk_are_counted_where_they_arrived() -> None:
     assert windows.output_arrived(window(0, 400), found).n_tokens == 10
 
 
+def test_an_end_token_without_text_arrives_with_the_last_chunk() -> None:
+    found = requests(record(0, chunks(10, 20, 30, tokens=[2, 3, 1]), output_tokens=7))
+    counts = [windows.output_arrived(window(0, end), found).n_tokens for end in (10, 20, 30)]
+    assert counts == [2, 5, 7]
+
+
 def test_hidden_reasoning_never_arrives() -> None:
     found = requests(record(0, chunks(*range(900, 1000, 5)), output_tokens=200, reasoning_tokens=180))
+    assert windows.output_arrived(window(0, 1000), found).n_tokens == 20
+
+
+def test_hidden_reasoning_that_a_running_count_carried_to_the_first_chunk_does_not_arrive_with_it() -> None:
+    stream = chunks(*range(900, 1000, 5), tokens=[181] + [1] * 19)
+    found = requests(
+        record(0, stream, output_tokens=200, reasoning_tokens=180, token_source="continuous_usage")
+    )
     assert windows.output_arrived(window(0, 1000), found).n_tokens == 20
 
 

@@ -37,10 +37,11 @@ def e2e_ns(requests: Requests) -> FloatArray:
 def tpot_ns(requests: Requests) -> FloatArray:
     """Time per output token: (last output - first output) / (N - k). Per request, ns.
 
-    N are the visible output tokens, k those of the first output chunk (1 where its count is not
-    known). Hidden reasoning is not in N: its tokens were made before the first output. Undefined
-    for a single output chunk, for N <= k, for an unknown N, and where first and last output came in
-    one read, so that no time passed between them.
+    N are the visible output tokens as reported (the sum over chunks where there is no total), k
+    those of the first output chunk (1 where its count is not known). Hidden reasoning is not in N:
+    its tokens were made before the first output. Undefined for a single output chunk, for N <= k,
+    for an unknown N, and where first and last output came in one read, so that no time passed
+    between them.
     """
     outputs, tokens = requests.outputs, requests.tokens
     first, last = outputs.first, outputs.last
@@ -50,7 +51,7 @@ def tpot_ns(requests: Requests) -> FloatArray:
     span[span == 0] = np.nan
 
     summed = np.bincount(outputs.request, outputs.tokens, len(requests))
-    n = np.where(tokens.per_chunk, summed, np.where(tokens.visible.known, tokens.visible.values, np.nan))
+    n = np.where(tokens.visible.known, tokens.visible.values, np.where(tokens.per_chunk, summed, np.nan))
     in_first = np.ones(len(requests))
     in_first[several] = outputs.tokens[first[several]]
     n_timed = n - np.where(np.isnan(in_first), 1.0, in_first)

@@ -182,7 +182,7 @@ def _tokens(
         cached=columns.ints(table, "cached_tokens"),
         asked_prompt=columns.filled(table, "asked_prompt_tokens"),
         asked_output=columns.filled(table, "asked_output_tokens"),
-        per_chunk=(all_told | one_each) & (n_out > 0),
+        per_chunk=all_told | one_each,
         sources={source or "none": n for source, n in sources.items()},
     ), per_chunk
 

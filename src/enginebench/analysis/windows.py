@@ -79,8 +79,10 @@ class Arrived:
 def output_arrived(window: LevelWindow, requests: Requests) -> Arrived:
     """Visible output tokens of successful requests, by arrival in (start, end].
 
-    A chunk counts with its own tokens where those are known; otherwise the request's tokens are
-    spread evenly over its output chunks.
+    A chunk counts with its own tokens where those are known, the last one with what the total has
+    more (an end token has no text); otherwise the request's tokens are spread evenly over its
+    output chunks. Either way a request counts with the total that was reported, so that a server
+    is not favoured for how much it tells.
     """
     outputs = requests.outputs
     inside = _inside(window, outputs.at_ns) & requests.ok[outputs.request]
@@ -150,4 +152,9 @@ def _tokens_per_chunk(requests: Requests) -> FloatArray:
     outputs, tokens = requests.outputs, requests.tokens
     n_out = np.bincount(outputs.request, minlength=len(requests))
     share = (tokens.visible.values / np.maximum(n_out, 1))[outputs.request]
-    return np.where(tokens.per_chunk[outputs.request], outputs.tokens, share)
+    per_chunk = np.where(tokens.per_chunk[outputs.request], outputs.tokens, share)
+    summed = np.bincount(outputs.request, per_chunk, len(requests))
+    textless = np.where(tokens.visible.known, np.maximum(tokens.visible.values - summed, 0), 0)
+    has_output = outputs.last >= 0
+    per_chunk[outputs.last[has_output]] += textless[has_output]
+    return per_chunk
