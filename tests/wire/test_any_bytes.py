@@ -48,7 +48,7 @@ BODIES = st.lists(
 
 
 def assert_sound(decoded: Decoded) -> None:
-    """Everything in it can be stored: equal lengths, known words, UTF-8, JSON, counts of 32 bits."""
+    """Everything in it can be stored: equal lengths, known words, UTF-8, JSON, counts that fit."""
     chunks = decoded.chunks
     columns = [getattr(chunks, name) for name in chunks.__slots__]
     assert {len(column) for column in columns} == {len(chunks.kind)}
@@ -62,7 +62,8 @@ def assert_sound(decoded: Decoded) -> None:
     for object_ in (decoded.server_timings, decoded.ratelimit):
         assert object_ is None or json.loads(object_, parse_constant=pytest.fail) is not None
     counts = [decoded.prompt_tokens, decoded.output_tokens, decoded.reasoning_tokens, decoded.cached_tokens]
-    assert all(count is None or 0 <= count < 2**31 for count in [*counts, *chunks.n_tokens])
+    assert all(count is None or 0 <= count < 2**63 for count in counts)
+    assert all(count is None or 0 <= count < 2**31 for count in chunks.n_tokens)
     assert all(0 <= index < 2**15 for index in chunks.choice)
 
 
