@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from enginebench import errors
@@ -98,6 +99,23 @@ def _first_cells(page: str, heading: str) -> list[str]:
 
 def test_the_formats_page_lists_every_record_column_in_order() -> None:
     assert _first_cells("docs/formats.md", "## Records") == SCHEMA.names
+
+
+def test_the_formats_page_gives_the_type_of_every_record_column() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| ([^|]+) \|", (REPOSITORY / "docs" / "formats.md").read_text(), re.MULTILINE
+    )
+    listed = {name: kind for name, kind in rows if name in SCHEMA.names}
+    assert listed == {field.name: _type_in_words(field.type) for field in SCHEMA}
+
+
+def _type_in_words(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        element = _type_in_words(kind.value_type)
+        return "list of words" if element == "word" else f"list of {element}"
+    if pa.types.is_dictionary(kind):
+        return "word"
+    return {"string": "str", "double": "float64"}.get(str(kind), str(kind))
 
 
 def test_the_formats_page_lists_every_word_that_a_record_can_hold() -> None:
