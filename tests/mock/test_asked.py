@@ -31,26 +31,26 @@ def refused(body: bytes, read: Any = read_chat) -> Refused:
     ("content", "n_tokens"),
     [
         ("", 4),
-        ("1234", 5),
-        ("12345", 6),
-        ("é" * 4, 6),  # 8 bytes
-        ([{"type": "text", "text": "1234"}, {"type": "text", "text": "5678"}], 6),
+        ("word", 5),
+        ("two words", 6),
+        ("a_name1 != 20", 7),
+        ("w" * 17, 6),
+        ("北京。", 7),
+        ([{"type": "text", "text": "one "}, {"type": "text", "text": "two"}], 6),
         (None, 4),
     ],
 )
-def test_a_chat_message_has_a_token_per_four_bytes_and_four_for_its_template(
-    content: Any, n_tokens: int
-) -> None:
+def test_a_chat_message_has_a_token_per_word_and_four_for_its_template(content: Any, n_tokens: int) -> None:
     assert chat(messages=[{"role": "user", "content": content}]).prompt_tokens == n_tokens
 
 
 def test_chat_messages_are_counted_one_by_one() -> None:
-    assert chat(messages=[{"role": "system", "content": "1"}, *USER]).prompt_tokens == (1 + 4) + (2 + 4)
+    assert chat(messages=[{"role": "system", "content": "1"}, *USER]).prompt_tokens == (1 + 4) + (1 + 4)
 
 
 @pytest.mark.parametrize(
     ("prompt", "n_tokens"),
-    [("12345678", 2), ("1", 1), (["12345678"], 2), ([11, 12, 13], 3), ([[11, 12, 13]], 3)],
+    [("one two", 2), ("1", 1), (["one two"], 2), ([11, 12, 13], 3), ([[11, 12, 13]], 3)],
 )
 def test_a_completion_prompt_is_text_or_token_ids(prompt: Any, n_tokens: int) -> None:
     assert completion(prompt=prompt).prompt_tokens == n_tokens

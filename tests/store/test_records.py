@@ -26,7 +26,9 @@ def test_a_record_comes_back_with_its_nulls(tmp_path):
         seq=(5 << 32) + 7,
         sent_ns=None,
         output_tokens=None,
-        chunks=Chunks([None, 5], [6, 7], [False, True], [1, 2], [0, 3], [None, 4], [0, 1], ["role", "content"]),
+        chunks=Chunks(
+            [None, 5], [6, 7], [False, True], [1, 2], [0, 3], [None, 4], [0, 1], ["role", "content"]
+        ),
     )
     with RecordWriter(tmp_path / "r.parquet") as writer:
         writer.add(record)

@@ -21,6 +21,7 @@ def ensure_descriptors(highest_level: int) -> None:
         if hard != resource.RLIM_INFINITY and hard < needed:
             raise UserError(
                 f"{highest_level} concurrent streams need {needed} open files, but this shell allows "
-                f"at most {hard}; raise it (`ulimit -Hn {needed}`, or LimitNOFILE in the service) or lower the concurrency"
+                f"at most {hard}; raise it (`ulimit -Hn {needed}`, or LimitNOFILE in the service) "
+                "or lower the concurrency"
             )
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -45,6 +45,7 @@ class UrlOptions:
     output_tokens: int | None = None
     duration: str | None = None
     warmup: str | None = None
+    requests: int | None = None
 
 
 def load_scenario(
@@ -84,6 +85,7 @@ def scenario_from_options(options: UrlOptions, overrides: Sequence[str] = ()) ->
         ("load", 0, "levels"): ("--concurrency", levels),
         ("load", 0, "warmup"): ("--warmup", options.warmup),
         ("load", 0, "duration"): ("--duration", options.duration),
+        ("load", 0, "requests"): ("--requests", options.requests),
     }
     present = {loc: (option, value) for loc, (option, value) in given.items() if value is not None}
     return _checked(settings_of_options(present, overrides))

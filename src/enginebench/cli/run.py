@@ -28,7 +28,8 @@ def run(
     api_key_env: str = typer.Option(None, help="With --url: name of the variable that holds the API key."),
     input_tokens: int = typer.Option(None, help="With --url: prompt length."),
     output_tokens: int = typer.Option(None, help="With --url: output length asked for."),
-    duration: str = typer.Option("30s", help="With --url: measured time per level."),
+    duration: str = typer.Option(None, help="With --url: measured time per level (default: 30s)."),
+    requests: int = typer.Option(None, help="With --url: measure this many requests instead of a time."),
     warmup: str = typer.Option("5s", help="With --url: warm-up per level."),
     only: list[str] = typer.Option([], help="Run only this target (repeatable)."),
     set_: list[str] = typer.Option(
@@ -50,8 +51,11 @@ def run(
             "give a scenario file or --url, one of the two; `enginebench list scenarios` names some"
         )
     if url is not None:
+        if duration is None and requests is None:
+            duration = "30s"
+        lengths = (input_tokens, output_tokens)
         options = UrlOptions(
-            url, model, concurrency, endpoint, api_key_env, input_tokens, output_tokens, duration, warmup
+            url, model, concurrency, endpoint, api_key_env, *lengths, duration, warmup, requests
         )
         resolved = scenario_from_options(options, set_)
         typer.echo(to_yaml(resolved), err=True)

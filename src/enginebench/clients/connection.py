@@ -121,6 +121,7 @@ class Connection:
             parts = self._parser.feed(data)
         except BadHTTP as error:
             self._take_head(capture)
+            capture.reads += [Read(arrived_ns, read_ns, quiet_ns, part) for part in error.body_parts]
             self._lost("bad_http", str(error))
             return
         if capture.headers_ns is None and self._parser.headers_complete:

@@ -1,8 +1,9 @@
 """Request body -> what the model has to do, or why it will not. Pure.
 
-The mock has no tokenizer. A prompt has one token per 4 bytes of its UTF-8 text, rounded up; each
-chat message adds 4 for its template; a prompt given as token ids has as many as there are ids.
-The model never stops by itself: it generates `max_tokens`, or a fixed length when none is asked.
+The mock has no tokenizer. A prompt has one token per word (16 letters, digits and underscores at
+most), per run of ASCII signs, and per character of any other script. Each chat message adds 4 for
+its template; a prompt given as token ids has as many as there are ids. The model never stops by
+itself: it generates `max_tokens`, or a fixed length when none is asked.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import msgspec
 from enginebench.mock.config import MAX_MODEL_LEN
 from enginebench.model.request import EndpointKind
 
-BYTES_PER_TOKEN = 4
+_TOKEN = re.compile(r"[A-Za-z0-9_]{1,16}|[!-/:-@\[-^`{-~]+|[^\s!-~]")
 TOKENS_PER_MESSAGE = 4
 CHAT_OUTPUT_TOKENS = 128
 """Length of a chat answer without a limit; it ends with finish reason `stop`."""
@@ -210,7 +211,7 @@ def _only_prompt(prompt: str | list[str | int | list[int]]) -> str | Sequence[in
 
 
 def _count_tokens(text: str) -> int:
-    return -(-len(text.encode()) // BYTES_PER_TOKEN)
+    return len(_TOKEN.findall(text))
 
 
 def _bad(message: str, param: str, value: object = None) -> Refused:
