@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,13 @@ def after(n: int, *others: Record) -> list[Record]:
 
 
 TIMED = result(span_ms=(0, 4000))
+
+
+def counting(n_tokens: float) -> CellResult:
+    """A cell whose engine counted so many tokens."""
+    return replace(TIMED, engine_counters={"generation_tokens": n_tokens})
+
+
 LAGGING = [
     record(100 * i + 5, steady(100 * i + 15, 100 * i + 105, 10), intended=100 * i, output_tokens=10)
     for i in range(40)
@@ -82,6 +90,10 @@ CASES: list[tuple[str, str | None, float | None, list[Record], CellResult]] = [
     ("token_source", "fail", 0.5, after(1, *busy(1, token_source="none", output_tokens=None)), TIMED),
     ("token_source", "fail", 0.0, [record(0, chunks(300, 350), token_source="none")], TIMED),
     ("token_source", None, None, [refused(0)], TIMED),
+    ("engine_tokens", "pass", 1.0, busy(2), counting(20.0)),
+    ("engine_tokens", "warn", 0.5, busy(2), counting(40.0)),
+    ("engine_tokens", None, None, after(2, refused(0)), counting(20.0)),
+    ("engine_tokens", None, None, busy(2), TIMED),
     ("output_length", "pass", 0.975, busy(1, asked_output_tokens=600, output_tokens=585), TIMED),
     ("output_length", "warn", 280 / 600, busy(1, asked_output_tokens=600, output_tokens=280), TIMED),
     ("output_length", "warn", 2.0, busy(1, asked_output_tokens=5), TIMED),

@@ -136,7 +136,7 @@ def test_a_run_without_a_level_has_a_page_without_charts() -> None:
 
     assert parsed.scripts == []
     assert "port 8000 is taken" in parsed.text
-    assert "This run is not complete: failed." in parsed.text
+    assert "This run is not complete: a target failed" in parsed.text
     assert "a note" in parsed.text
     assert "bench-01" in parsed.text
 

@@ -34,7 +34,7 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
 def test_a_run_that_ended_early_says_so_before_its_numbers() -> None:
     text = markdown(replace(run_summary(), status="interrupted", notes=("unequal work",)), run_meta())
 
-    assert text.index("This run is not complete: interrupted.") < text.index("## Results")
+    assert text.index("This run is not complete: it was interrupted") < text.index("## Results")
     assert text.index("**unequal work**") < text.index("## Results")
 
 

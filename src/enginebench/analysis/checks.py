@@ -32,6 +32,7 @@ CHECKS: Mapping[str, Check] = {
         client_checks.send_lag,
         client_checks.occupancy,
         work_checks.token_source,
+        work_checks.engine_tokens,
         work_checks.output_length,
         work_checks.prompt_length,
         work_checks.prefix_cache,

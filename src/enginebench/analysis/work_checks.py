@@ -70,6 +70,25 @@ def token_source(evidence: Evidence) -> Finding | None:
     )
 
 
+def engine_tokens(evidence: Evidence) -> Finding | None:
+    """Output tokens of all phases over what the engine's own counter says it generated meanwhile.
+
+    Only where every request ended well: of a broken one nobody knows how many tokens were made.
+    """
+    counted = evidence.result.engine_counters.get("generation_tokens") if evidence.result else None
+    output = evidence.requests.tokens.output
+    if not counted or not evidence.requests.ok.all() or not output.known.all():
+        return None
+    ratio = output.total(evidence.requests.ok) / counted
+    return unless(
+        abs(ratio - 1) <= 0.001,
+        "warn",
+        ratio,
+        "We counted this share of the tokens that the engine's own counter says it generated: "
+        "someone else used it, or one of the two counts is wrong.",
+    )
+
+
 def output_length(evidence: Evidence) -> Finding | None:
     """Output tokens served over those asked for."""
     tokens = evidence.requests.tokens

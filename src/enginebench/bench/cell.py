@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
 
@@ -22,9 +23,11 @@ _LEAVE_S = 10.0
 """How long a worker that was told to stop may take to write its spool and go."""
 
 
-def start_workers_quickly() -> None:
-    """Loads the worker's imports once, in a server process that each worker is forked from."""
-    multiprocessing.set_forkserver_preload(["enginebench.bench.worker"])
+def prepare_workers(main_module: str) -> None:
+    """Starts the server process that workers are forked from, with their imports done: a worker is
+    then up in milliseconds. `main_module` is the program's own, which every fork would import."""
+    multiprocessing.set_forkserver_preload(["enginebench.bench.worker", main_module])
+    forkserver.ensure_running()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ def run_cell(cell: Cell, around: CellRun) -> CellResult:
     context = multiprocessing.get_context("forkserver")
     row = shared_row(context)
     ours, theirs = Pipe()
+    before = around.opened.counters()
     process = context.Process(target=work, args=(_job(cell, around), row, theirs), daemon=True)
     process.start()
     theirs.close()
@@ -58,7 +62,11 @@ def run_cell(cell: Cell, around: CellRun) -> CellResult:
     except Interrupted:
         interrupted = True
         outcome = _stop(process, ours, "interrupted")
-    result = _stored(cell, around, progress, outcome)
+    after = {} if interrupted else around.opened.counters()
+    result = replace(
+        _stored(cell, around, progress, outcome),
+        engine_counters={name: after[name] - before[name] for name in after if name in before},
+    )
     if interrupted:
         raise Interrupted(result)
     return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 from enginebench.catalog.dialects import load_dialect
 from enginebench.catalog.invocation import invocation
 from enginebench.catalog.launchers import load_launcher
-from enginebench.engines.process import EngineSpec, exited, running
+from enginebench.engines.process import Engine, EngineSpec, exited, running
 from enginebench.engines.readiness import check_endpoint
 from enginebench.engines.version import engine_version
 from enginebench.errors import UserError
@@ -20,6 +20,9 @@ from enginebench.model.client import Endpoint
 from enginebench.model.launcher import Launcher
 from enginebench.model.request import ENDPOINT_PATHS, Dialect
 from enginebench.model.scenario import Scenario, Target
+from enginebench.telemetry.prometheus import read_metrics
+
+COUNTERS = ("prompt_tokens", "generation_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,14 @@ class OpenTarget:
     facts: dict[str, Any]
     """Of this start, for run.json: ready_s, argv and so on."""
     secrets: tuple[str, ...] = field(repr=False)
-    _engine: Any = None
+    _engine: Engine | None = None
+    _metrics_url: str | None = None
+    _metrics: Mapping[str, str] = field(default_factory=dict)
+    """Counter -> its name in the engine's metrics."""
+
+    def counters(self) -> dict[str, float]:
+        """The engine's own token counters, as they stand; empty where it tells none."""
+        return read_metrics(self._metrics_url, self._metrics) if self._metrics_url else {}
 
     def problem(self) -> str | None:
         """Why it cannot be loaded any more; None while it can."""
@@ -109,7 +119,11 @@ def opened(target: Target, scenario: Scenario, log_path: Path) -> Iterator[OpenT
             "first_completion_s": engine.first_completion_s,
         }
         endpoint = _endpoint(engine.base_url, target, scenario, headers)
-        yield OpenTarget(target, endpoint, spec.model, spec.dialect, facts, secrets, engine)
+        root = engine.base_url.removesuffix(launcher.base_path)
+        counters = {name: launcher.metrics[name] for name in COUNTERS if name in launcher.metrics}
+        yield OpenTarget(
+            target, endpoint, spec.model, spec.dialect, facts, secrets, engine, f"{root}/metrics", counters
+        )
 
 
 def _engine_spec(

@@ -13,23 +13,22 @@ from pathlib import Path
 
 import numpy as np
 
+from enginebench.bench.cell_spool import CellSpool
 from enginebench.bench.closed_loop import Load
 from enginebench.bench.progress import Progress
 from enginebench.bench.source import RequestSource
 from enginebench.clients.poller import new_event_loop
 from enginebench.clients.socket import SocketClient
 from enginebench.clock import monotonic_ns
-from enginebench.model.capture import Capture
 from enginebench.model.client import Endpoint
 from enginebench.model.plan import Cell
 from enginebench.model.request import Dialect, EndpointKind, Request
 from enginebench.model.scenario import Workload
-from enginebench.store.spool import CellHeader, RequestFacts, Spool
+from enginebench.store.spool import CellHeader, Spool
 from enginebench.units import NS_PER_S, seconds
 from enginebench.wire.encode import encode_body
 from enginebench.workload.prompts import Tokenizer, make_request
 
-FLUSH_S = 5.0
 _LAG_PROBE_S = 0.02
 
 
@@ -78,13 +77,14 @@ def work(job: Job, row: object, control: Connection) -> None:
 async def _run(job: Job, progress: Progress, control: Connection) -> Outcome:
     client = SocketClient(job.endpoint)
     header = CellHeader(job.cell, job.endpoint_kind, job.engine_start, job.worker)
-    spool = CellSpool(Spool(job.spool_path, header, job.secrets))
-    load = Load(job.cell, client, _source(job), progress, spool.finished, spool.spool.mark_window)
-    spool.facts = load.facts
+    file = Spool(job.spool_path, header, job.secrets)
+    spool = CellSpool(file)
+    load = Load(job.cell, client, _source(job), progress, spool.finished, file.mark_window)
+    spool.facts, spool.failed = load.facts, load.stop
     _stop_on_word_of(control, load)
     vitals = Vitals()
     background = [
-        asyncio.create_task(_forever(FLUSH_S, lambda: spool.flush(client, load))),
+        asyncio.create_task(_forever(0.1, lambda: spool.keep_current(client.in_flight()))),
         asyncio.create_task(_forever(_LAG_PROBE_S, vitals.probe)),
         asyncio.create_task(_forever(0.1, lambda: progress.__setitem__("chunks", client.chunks_read))),
     ]
@@ -101,8 +101,8 @@ async def _run(job: Job, progress: Progress, control: Connection) -> Outcome:
         for task in background:
             task.cancel()
         await client.close()
-        spool.spool.close()
-    return Outcome(load.problem or spool.problem, vitals.facts())
+        spool.close()
+    return Outcome(load.problem, vitals.facts())
 
 
 def _source(job: Job) -> RequestSource:
@@ -119,33 +119,6 @@ def _source(job: Job) -> RequestSource:
         return encode_body(request, job.model, job.endpoint_kind, job.dialect, job.workload.sampling)
 
     return RequestSource(job.cell, make, encode)
-
-
-@dataclass(slots=True)
-class CellSpool:
-    """Keeps the spool current: ended captures at once, those in flight every few seconds."""
-
-    spool: Spool
-    facts: dict[int, RequestFacts] = field(default_factory=dict)
-    problem: str | None = None
-    _n_written: dict[int, int] = field(default_factory=dict)
-    """Reads already spooled of captures in flight, by seq."""
-
-    def finished(self, capture: Capture, facts: RequestFacts) -> None:
-        self.spool.append(capture, facts, self._n_written.pop(capture.seq, 0))
-
-    def flush(self, client: SocketClient, load: Load) -> None:
-        try:
-            for capture in client.in_flight():
-                written = self._n_written.get(capture.seq, 0)
-                if capture.ending is None and capture.seq in self.facts:
-                    self._n_written[capture.seq] = self.spool.append(
-                        capture, self.facts[capture.seq], written
-                    )
-            self.spool.flush()
-        except OSError as error:
-            self.problem = f"cannot write the spool: {error.strerror}"
-            load.stop(self.problem)
 
 
 class Vitals:

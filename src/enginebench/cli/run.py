@@ -12,6 +12,7 @@ from enginebench.errors import UserError
 
 if TYPE_CHECKING:
     from enginebench.model.scenario import Scenario
+    from enginebench.model.summary import Summary
     from enginebench.store.folder import RunFolder
 
 EXIT_CODES = {"done": 0, "failed": 3, "interrupted": 4}
@@ -68,6 +69,7 @@ def execute(scenario: Scenario, *, dry_run: bool, out: Path | None, resume: Path
     """Runs a resolved scenario and leaves with the exit code of its end."""
     from rich.console import Console
 
+    from enginebench.bench.cell import prepare_workers
     from enginebench.bench.experiment import first_meta, resumed_meta, run
     from enginebench.bench.screen import Screen
     from enginebench.catalog.plan import cells, plan_table, public_targets
@@ -87,10 +89,14 @@ def execute(scenario: Scenario, *, dry_run: bool, out: Path | None, resume: Path
     else:
         meta = first_meta(scenario, _command())
         folder = create(out, scenario.name)
+    prepare_workers("enginebench.cli.main")
     n_done = sum(c["finished"] for c in meta["cells"])
     with Screen(Console(stderr=True, highlight=False), len(cells(scenario)), n_done) as screen:
         status = run(scenario, folder, screen, meta)
-    _report(folder)
+    summary = _report(folder)
+    if status == "done" and (barren := _without_success(summary)):
+        typer.echo(f"enginebench: not one request succeeded at {', '.join(barren)}", err=True)
+        status = "failed"
     raise typer.Exit(EXIT_CODES[status])
 
 
@@ -99,9 +105,21 @@ def _command() -> list[str]:
     return ["enginebench", *sys.argv[1:]]
 
 
-def _report(folder: RunFolder) -> None:
+def _report(folder: RunFolder) -> Summary:
     from enginebench.cli.show import show
     from enginebench.store.derived import write_reports
     from enginebench.store.loading import load
 
-    show(*write_reports(load(folder.path)))
+    summary, path = write_reports(load(folder.path))
+    show(summary, path)
+    return summary
+
+
+def _without_success(summary: Summary) -> list[str]:
+    """Levels that sent requests and got no good answer: a run of those is not a result."""
+    return [
+        f"{target.name} {level.load} {level.level:g}"
+        for target in summary.targets
+        for level in target.levels
+        if level.counts["total"] and not level.counts["ok"]
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 WARMUP_SEQ = 1 << 31
 """Added to the seq of warm-up requests: the same shape, never the same prompts."""
@@ -54,4 +54,7 @@ class CellResult:
     problem: str | None
     """Why it broke off, in words; None when it did not."""
     client: dict[str, float | None]
-    """Of the load worker: cpu_s, wall_s, loop_lag_p99_s, coalesced_share, peak_in_flight."""
+    """Of the load worker: cpu_s, wall_s, loop_lag_p99_s, loop_lag_max_s, peak_rss_bytes."""
+    engine_counters: dict[str, float] = field(default_factory=dict)
+    """How much the engine's own counters (prompt_tokens, generation_tokens) grew from before the
+    first send to after the drain; empty where it tells none."""

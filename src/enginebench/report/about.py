@@ -15,6 +15,13 @@ from enginebench.report.text import clean, clean_lines, number
 
 Row = tuple[str, str]
 
+_INCOMPLETE = {
+    "running": "it is still running; finished levels are shown",
+    "interrupted": "it was interrupted; what was measured until then is shown",
+    "failed": "a target failed; what was measured until then is shown",
+    "crashed": "it died; what had reached the disk, all but its last seconds, is shown",
+}
+
 DEFINITIONS: tuple[Row, ...] = (
     (
         "concurrency",
@@ -66,6 +73,13 @@ DEFINITIONS: tuple[Row, ...] = (
         "no number: 12 samples are too few for that percentile. n/a alone: not measured, for a reason given.",
     ),
 )
+
+
+def incomplete(status: str) -> str | None:
+    """Why a run is not complete, as a sentence; None when it is."""
+    if status == "done":
+        return None
+    return f"This run is not complete: {_INCOMPLETE.get(status, clean(status))}."
 
 
 def environment_rows(meta: Mapping[str, Any]) -> list[Row]:

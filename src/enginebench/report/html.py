@@ -60,7 +60,7 @@ def page(summary: Summary, meta: Mapping[str, Any], plotly_js: str) -> str:
     return _TEMPLATES.get_template("report.html.j2").render(
         plotly_js=Markup(plotly_js),
         name=clean(summary.name),
-        status=clean(summary.status),
+        incomplete=about.incomplete(summary.status),
         facts=_facts(summary, everything),
         notes=[clean(note) for note in summary.notes],
         lead=_lead(summary, everything),

@@ -50,8 +50,8 @@ def markdown(summary: Summary, meta: Mapping[str, Any]) -> str:
 
 
 def _opening(summary: Summary) -> Iterable[str]:
-    if summary.status != "done":
-        yield from (f"**This run is not complete: {markdown_text(summary.status)}.**", "")
+    if (incomplete := about.incomplete(summary.status)) is not None:
+        yield from (f"**{markdown_text(incomplete)}**", "")
     for note in summary.notes:
         yield from (f"**{markdown_text(note)}**", "")
     for paragraph in answer(summary):

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from enginebench.model.summary import Summary
+from enginebench.report import about
 from enginebench.report.about import problem_lines
 from enginebench.report.answer import answer
 from enginebench.report.findings import (
@@ -48,6 +49,8 @@ def final_table(summary: Summary, width: int) -> RenderableType:
     Down to 60 columns nothing of rank 1 is left out, as long as no number is wider than 10 characters.
     """
     parts: list[RenderableType] = []
+    if (incomplete := about.incomplete(summary.status)) is not None:
+        parts += _lines([(incomplete, "bold yellow")])
     everything = all_series(summary)
     widths = _fitting(everything, width)
     for position, target in enumerate(summary.targets):

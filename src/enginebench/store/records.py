@@ -120,7 +120,7 @@ def read_records(paths: Sequence[Path]) -> pa.Table:
     of an older version lacks are null; columns this version does not know are kept out."""
     tables = []
     for path in paths:
-        raw = pq.read_table(path)
+        raw = pq.ParquetFile(path).read()
         columns = [
             raw.column(f.name).cast(f.type) if f.name in raw.column_names else pa.nulls(len(raw), f.type)
             for f in SCHEMA
