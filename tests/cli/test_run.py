@@ -265,7 +265,7 @@ def test_the_key_reaches_the_server_and_nothing_else(tmp_path):
     with scripted_server(leak) as server:
         done = subprocess.run(
             [*PROGRAM, "run", "--url", server.url, "--model", "m", "--concurrency", "1", "--requests", "3",
-             "--api-key-env", "MY_KEY", "--out", "run"],
+             "--api-key-env", "MY_KEY", "--warmup", "0s", "--out", "run"],
             cwd=tmp_path, capture_output=True, env={**os.environ, "MY_KEY": "sk-very-secret"}, timeout=60,
         )  # fmt: skip
         seen = list(server.requests)
