@@ -20,7 +20,7 @@ step; one further before the end of our waiting shows that we were woken late.""
 
 
 class Connection:
-    """Carries one call at a time. `on_end` is called once for each call that began."""
+    """Carries one call at a time."""
 
     __slots__ = (
         "_clock", "_first", "_loop", "_parser", "_poller", "_recvmsg", "_socket", "_waiter",
@@ -53,23 +53,23 @@ class Connection:
         self.awaits_output = True
         self._waiter = self._loop.create_future()
         try:
-            # Read before the call that takes the last byte, so that a reply, however quick, is
-            # never older than the request; on loopback the call itself delivers the request.
-            capture.sent_ns = monotonic_ns()
-            sent = self._socket.send(request)
-            if sent < len(request):
-                await self._send_rest(capture, memoryview(request)[sent:])
+            await self._send(capture, memoryview(request))
         except OSError as error:
             self.end("send_failed", _reason(error))
         await self._waiter
 
-    async def _send_rest(self, capture: Capture, rest: memoryview) -> None:
+    async def _send(self, capture: Capture, rest: memoryview) -> None:
         while rest and capture.ending is None:
+            # Read before the call that takes the last byte, so that a reply, however quick, is
+            # never older than the request; on loopback the call itself delivers the request.
+            capture.sent_ns = monotonic_ns()
             try:
-                capture.sent_ns = monotonic_ns()
                 rest = rest[self._socket.send(rest) :]
             except BlockingIOError:
                 await self._writable()
+        if rest:
+            # Answered before it had all been sent: the server would take the rest for a new request.
+            self.close()
 
     async def _writable(self) -> None:
         writable = self._loop.create_future()
