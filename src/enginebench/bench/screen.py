@@ -64,7 +64,7 @@ class Screen:
             phase = "done" if result.problem is None else "broken off"
             self._console.print(
                 Text(plain_line(replace(self._last, phase=phase, n_cells_done=self._n_done))),
-                soft_wrap=True,
+                soft_wrap=not self._console.is_terminal,
                 highlight=False,
             )
         if result.problem is not None:
