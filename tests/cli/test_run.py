@@ -111,9 +111,10 @@ def test_every_request_failing_is_an_error_with_a_report_and_no_number(engineben
     assert "http_500" in ended.out
 
 
-def test_ctrl_c_in_mid_level_saves_a_partial_report_and_exits_4(mock, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
+def test_a_signal_in_mid_level_saves_a_partial_report_and_exits_4(mock, tmp_path, number):
     process = start_long_run(mock, tmp_path)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 4, err
     assert out.splitlines()[-1] == "report: run/report.html"

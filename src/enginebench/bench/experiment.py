@@ -175,8 +175,8 @@ def _utc() -> str:
 
 @contextmanager
 def _first_signal_raises(screen: Screen) -> Iterator[None]:
-    """SIGINT and SIGTERM end the run in order: what was measured is stored first. A second one
-    must not break that off."""
+    """Ctrl-C, SIGTERM and a closed terminal end the run in order: what was measured is stored
+    first. A second signal must not break that off; one that is ignored (nohup) stays ignored."""
     raised = False
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -187,7 +187,9 @@ def _first_signal_raises(screen: Screen) -> Iterator[None]:
         raised = True
         raise Interrupted(f"stopped by {signal.Signals(number).name}")
 
-    kept = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    kept = {number: signal.signal(number, interrupt) for number in heard}
     try:
         yield
     finally:

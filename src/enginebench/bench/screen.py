@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 
@@ -42,11 +43,18 @@ class Screen:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._live is not None:
-            self._live.stop()
+            with suppress(OSError):
+                self._live.stop()
 
     def say(self, line: str) -> None:
         for part in clean_lines(line):
-            self._console.print(Text(part), soft_wrap=True)
+            self._print(part)
+
+    def _print(self, line: str) -> None:
+        # A log wants a line in one piece; a terminal breaks it between words. Where nobody is left
+        # to read (a closed terminal, a pipe to `head`), the run goes on and is saved all the same.
+        with suppress(OSError):
+            self._console.print(Text(line), soft_wrap=not self._console.is_terminal, highlight=False)
 
     def watch(self, cell: Cell, progress: Progress) -> None:
         if cell is not self._cell:
@@ -56,17 +64,14 @@ class Screen:
         self._seen.append((now_ns, progress["chunks"]))
         self._last = self._level_progress(cell, progress, now_ns)
         if self._live is not None:
-            self._live.update(live_view([self._last], now_ns), refresh=True)
+            with suppress(OSError):
+                self._live.update(live_view([self._last], now_ns), refresh=True)
 
     def ended(self, result: CellResult) -> None:
         self._n_done += 1
         if self._last is not None and self._cell == result.cell:
             phase = "done" if result.problem is None else "broken off"
-            self._console.print(
-                Text(plain_line(replace(self._last, phase=phase, n_cells_done=self._n_done))),
-                soft_wrap=not self._console.is_terminal,
-                highlight=False,
-            )
+            self._print(plain_line(replace(self._last, phase=phase, n_cells_done=self._n_done)))
         if result.problem is not None:
             self.say(f"  {result.problem}")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from enginebench.catalog.dialects import load_dialect
-from enginebench.catalog.invocation import invocation
+from enginebench.catalog.invocation import invocation, surroundings, with_key
 from enginebench.catalog.launchers import load_launcher
 from enginebench.engines.process import Engine, EngineSpec, exited, running
 from enginebench.engines.readiness import check_endpoint
@@ -85,6 +85,7 @@ def target_facts(target: Target) -> dict[str, Any]:
         "engine": launcher.title if launcher else target.url,
         "version": None,
         "model": target.model,
+        "hardware": target.hardware,
         "endpoint": target.endpoint,
         "base_url": target.url,
         "argv": None,
@@ -130,7 +131,8 @@ def _engine_spec(
     launcher: Launcher, target: Target, log_path: Path, headers: dict[str, str]
 ) -> tuple[EngineSpec, tuple[str, ...]]:
     """How to start the target's engine, and the command that tells its version."""
-    words = invocation(launcher, target.via, {"model": target.model, **target.options})
+    asked = {"model": target.model, **target.options}
+    words = with_key(invocation(launcher, target.via, asked, surroundings(target)), api_key(target))
     spec = EngineSpec(
         name=target.name,
         argv=words.argv,
@@ -138,11 +140,11 @@ def _engine_spec(
         model=words.served_name,
         host=words.host,
         port=words.port,
-        env={**words.env, **target.env},
+        env=words.env,
         base_path=launcher.base_path,
         endpoint=target.endpoint,
         dialect=load_dialect(target.dialect) if target.dialect else launcher.dialect,
-        readiness=launcher.readiness,
+        readiness=target.readiness or launcher.readiness,
         headers=headers,
         start_timeout_ns=target.start_timeout_ns or launcher.start_timeout_ns,
     )

@@ -5,6 +5,8 @@ Heavy imports stay inside the functions: `enginebench --help` must answer at onc
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 
 import typer
@@ -50,7 +52,8 @@ def main() -> None:
     except EnginebenchError as error:
         print(f"enginebench: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # `enginebench list | head` is not a failure.
-        sys.stderr.close()
-        sys.exit(0)
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EIO):
+            raise
+        # `enginebench list | head` is no failure, nor is a terminal that was closed meanwhile.
+        os._exit(0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from enginebench.errors import UserError
+from enginebench.errors import StorageError, UserError
 
 if TYPE_CHECKING:
     from enginebench.model.scenario import Scenario
@@ -92,7 +92,11 @@ def execute(scenario: Scenario, *, dry_run: bool, out: Path | None, resume: Path
     prepare_workers("enginebench.cli.main")
     n_done = sum(c["finished"] for c in meta["cells"])
     with Screen(Console(stderr=True, highlight=False), len(cells(scenario)), n_done) as screen:
-        status = run(scenario, folder, screen, meta)
+        try:
+            status = run(scenario, folder, screen, meta)
+        except StorageError as error:
+            error.exit_code = EXIT_CODES["interrupted"]  # a full disk, say: what was stored stays
+            raise
     summary = _report(folder)
     if status == "done" and (barren := _without_success(summary)):
         typer.echo(f"enginebench: not one request succeeded at {', '.join(barren)}", err=True)

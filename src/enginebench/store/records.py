@@ -106,12 +106,13 @@ class RecordWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            self._flush()
-        self._writer.close()
-        if kind is None:
-            os.replace(self._partial, self._path)
-        else:
+        try:
+            if kind is None:
+                self._flush()
+            self._writer.close()
+            if kind is None:
+                os.replace(self._partial, self._path)
+        finally:
             self._partial.unlink(missing_ok=True)
 
 
