@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,10 @@ forms:
 @pytest.fixture
 def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder as scripts/install-engines makes it."""
-    python = tmp_path / "engines" / "llamacpp" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.touch()
+    for name in ("llamacpp", "transformers", "vllm"):
+        python = tmp_path / "engines" / name / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.touch()
     model = tmp_path / "engines" / "models" / "tiny.gguf"
     model.parent.mkdir()
     model.touch()
@@ -56,10 +58,23 @@ def test_every_shipped_launcher_is_usable(engines: Path) -> None:
     assert [launcher.id for launcher in found] == shipped.names("launchers")
     for launcher in found:
         for form in launcher.forms:
-            argv = command(launcher, form, {"model": "m"})
-            assert argv
-            assert any("{port}" in word for word in argv)
-            assert not any("{" in word and "{port}" not in word for word in argv)
+            words = {"command": ["serve", "--port", "{port}"]} if launcher.id == "custom" else {}
+            made = invocation(launcher, form, {"model": "m", **words})
+            texts = [*made.argv, *made.env.values()]
+            assert any("{port}" in text for text in texts)
+            assert not any("{" in text.replace("{port}", "") for text in texts)
+
+
+def test_the_launchers_that_every_version_has() -> None:
+    ids = "custom llamacpp lmdeploy mock ollama sglang tensorrt-llm tgi transformers vllm"
+    assert shipped.names("launchers") == ids.split()
+
+
+def test_a_launcher_says_whether_it_was_run_here_or_read_about(engines: Path) -> None:
+    for launcher in launchers():
+        assert re.search(r"\b(run|tests)\b", launcher.notes), launcher.id
+    assert load_launcher("tgi").status == "maintenance"
+    assert "maintenance mode" in load_launcher("tgi").notes
 
 
 def test_a_launcher_file_of_ones_own_is_read_with_defaults(tmp_path: Path) -> None:
@@ -90,7 +105,7 @@ TITLE = "title: My engine"
             "    options:",
             "    flags:",
             "6:5",
-            "unknown key 'flags'; known here: command, defaults, env, options, version",
+            "unknown key 'flags'; known here: command, defaults, env, image, off_options, options, version",
         ),
         ("mine", "My Engine", "1:1", "'My Engine' is not an id; use small letters, digits and hyphens"),
         ('"{model}"', '"{modell}"', "5:22", "unknown placeholder {modell}; did you mean 'model'?"),
@@ -99,7 +114,7 @@ TITLE = "title: My engine"
             "size: big",
             "height: 3",
             "8:16",
-            "a default for an unknown option 'height'; known here: size, threads",
+            "a default for an unknown option 'height'; known here: served_name, size, threads",
         ),
         (
             "[-t,",

@@ -168,17 +168,27 @@ TARGET = r"""
 [{name: a, launch: mok, model: m}]
 3:21: no launcher 'mok': there is no such file, and none is shipped under that name; did you mean mock? (`enginebench list engines` shows them all)
 [{name: a, launch: mock, model: m, via: container}]
-3:45: via 'container' is not in this version yet; use `via: process`
+3:45: mock has no form 'container'; known here: process
 [{name: a, launch: mock, model: m, via: wheel}]
 3:45: mock has no form 'wheel'; known here: process
 [{name: a, launch: mock, model: m, options: {max_num_sqs: 3}}]
 3:55: mock via process has no option 'max_num_sqs'; did you mean 'max_num_seqs'?
 [{name: a, launch: mock, model: m, env: {THREADS: 4}}]
 3:51: `THREADS` must be text, not 4; put it in quotes
-[{name: a, launch: mock, model: m, gpus: [0]}]
-3:45: `gpus` is not in this version yet; leave it out and choose with `env: {CUDA_VISIBLE_DEVICES: "0"}`
-[{name: a, launch: mock, model: m, hardware: h100-sxm}]
-3:45: `hardware` is not in this version yet; leave it out, or say it in the target's name
+[{name: a, launch: mock, model: m, gpus: [first]}]
+3:45: a GPU is named by its index or its UUID, as `nvidia-smi -L` shows them, not 'first'
+[{name: a, launch: mock, model: m, gpus: [1, 1]}]
+3:45: GPU 1 stands twice
+[{name: a, launch: mock, model: m, gpus: 0}]
+3:45: `gpus` must be a list in [brackets], not 0
+[{name: a, url: "http://localhost:1", model: m, gpus: [0]}]
+3:58: `gpus` is for engines that enginebench starts; a target with `url` has none
+[{name: a, launch: mock, model: m, readiness: {health: up}}]
+3:57: a health path begins with a slash: /up
+[{name: a, launch: mock, model: m, readiness: {model: false}}]
+3:57: unknown key 'model'; it belongs under `targets`
+[{name: a, launch: custom, model: m}]
+3:11: custom needs the words that start it: command: [my-server, --port, "{port}"]
 [{name: a, simulate: mock, model: m}]
 3:21: `simulate` is not in this version yet; use `launch: mock`
 [{name: a, url: "http://h/v1", model: m, price: {input: 1}}]
@@ -277,7 +287,7 @@ def test_a_mistake_in_a_load_is_answered(load: str, answer: str) -> None:
         ("workload.kind", "jsonl sharegpt"),
         ("client", "httpx openai openai_sdk"),
         ("targets.0.endpoint", "responses messages generate_stream"),
-        ("targets.0.via", "container ray"),
+        ("targets.0.via", "ray"),
     ],
 )
 def test_what_a_later_version_will_do_is_refused_by_name(path: str, values: str) -> None:

@@ -18,8 +18,8 @@ from enginebench.engines.readiness import (
     wait_until_ready,
 )
 from enginebench.errors import TargetError
-from enginebench.model.launcher import Readiness
 from enginebench.model.request import Dialect, EndpointKind
+from enginebench.model.scenario import Readiness
 from enginebench.units import NS_PER_MS, NS_PER_S
 
 

@@ -10,7 +10,8 @@ from pydantic import TypeAdapter
 
 from enginebench.catalog import shipped
 from enginebench.catalog.dialects import load_dialect
-from enginebench.catalog.placeholders import BUILT_IN, named
+from enginebench.catalog.invocation import WHOLE_COMMAND, named_options
+from enginebench.catalog.placeholders import BUILT_IN, HOST_FOLDERS, named
 from enginebench.catalog.validation import nearest, validated
 from enginebench.catalog.yaml_source import Loc, Source, read_yaml
 from enginebench.errors import ConfigError
@@ -62,6 +63,8 @@ def _problems(launcher: Launcher) -> Iterator[tuple[Loc, str]]:
         yield ("readiness", "health"), f"a health path begins with a slash: /{health}"
     if launcher.base_path and not launcher.base_path.startswith("/"):
         yield ("base_path",), f"a base path begins with a slash: /{launcher.base_path}"
+    if launcher.cache_reset is not None and not launcher.cache_reset.startswith("/"):
+        yield ("cache_reset",), f"a path begins with a slash: /{launcher.cache_reset}"
     for name, form in launcher.forms.items():
         yield from _form_problems(("forms", name), form)
 
@@ -69,12 +72,14 @@ def _problems(launcher: Launcher) -> Iterator[tuple[Loc, str]]:
 def _form_problems(loc: Loc, form: Form) -> Iterator[tuple[Loc, str]]:
     if not form.command:
         yield (*loc, "command"), "the command is empty"
-    in_command = {name for word in form.command for name in named(word)} - set(BUILT_IN)
     for option in form.defaults:
-        known = {*form.options, *in_command}
+        known = {*form.options, *form.off_options, *named_options(form), "served_name"}
         if option not in known:
             hint = nearest(option, sorted(known))
             yield (*loc, "defaults", option), f"a default for an unknown option {option!r}{hint}"
+    for option in {*form.options} & {*form.off_options}:
+        yield (*loc, "off_options", option), f"option {option!r} stands under `options` too"
+    yield from _port_problems(loc, form)
     # An option that stands in the command alone is declared by its default, which may be null.
     allowed = {*BUILT_IN, *form.options, *form.defaults}
     for where, word, more in _words(form):
@@ -84,10 +89,19 @@ def _form_problems(loc: Loc, form: Form) -> Iterator[tuple[Loc, str]]:
                 yield (*loc, *where), f"unknown placeholder {{{name}}}{hint}"
 
 
+def _port_problems(loc: Loc, form: Form) -> Iterator[tuple[Loc, str]]:
+    """Without a port we could not tell it where to listen. In a container it may be fixed."""
+    words = [*form.command, *form.env.values()]
+    if form.image is not None or WHOLE_COMMAND in form.command:
+        return
+    if not any("port" in named(word) for word in words):
+        yield (*loc, "command"), "no word names {port}: the engine must be told where to listen"
+
+
 def _words(form: Form) -> Iterator[tuple[Loc, str, set[str]]]:
     """Every word that may hold placeholders: its place, itself, and what it may name in addition."""
     for i, word in enumerate(form.command):
-        yield ("command", i), word, set()
+        yield ("command", i), word, {"command"} if word == WHOLE_COMMAND else set()
     for i, word in enumerate(form.version):
         yield ("version", i), word, set()
     for name, text in form.env.items():
@@ -95,3 +109,8 @@ def _words(form: Form) -> Iterator[tuple[Loc, str, set[str]]]:
     for option, words in form.options.items():
         for i, word in enumerate(words):
             yield ("options", option, i), word, {"value", "no-"}
+    for option, words in form.off_options.items():
+        for i, word in enumerate(words):
+            yield ("off_options", option, i), word, set()
+    for folder in form.image.mounts if form.image is not None else ():
+        yield ("image", "mounts", folder), folder, {*HOST_FOLDERS}

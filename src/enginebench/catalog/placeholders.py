@@ -15,10 +15,18 @@ BUILT_IN: Mapping[str, str] = {
     "host": "the address it listens on",
     "port": "the port it listens on",
     "python": "the Python that runs enginebench",
+    "api_key": "the key that requests carry; the word is left out where there is none",
     "engine_python": "the Python of the engine's own environment (scripts/install-engines)",
+    "engine_bin": "the folder of that environment's programs",
     "engines": "the folder of those environments",
     "package": "the folder of the enginebench package",
 }
+
+HOST_FOLDERS: Mapping[str, str] = {
+    "home": "the user's home",
+    "hf_home": "the cache of Hugging Face: $HF_HOME, or ~/.cache/huggingface",
+}
+"""What the mounts of a container may name."""
 
 
 def named(word: str) -> list[str]:

@@ -29,7 +29,7 @@ _WORDS = {
     "dict_type": "must be `key: value` lines",
     "mapping_type": "must be `key: value` lines",
 }
-_BOOLEANS = frozenset({"keep_text", "allow_public", "unique_prompts", "ignore_eos"})
+_BOOLEANS = frozenset({"keep_text", "allow_public", "unique_prompts", "ignore_eos", "models", "completion"})
 _FREE = frozenset({"options", "env"})
 _SHOWN_CHARS = 40
 

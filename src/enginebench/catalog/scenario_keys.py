@@ -11,11 +11,12 @@ from enginebench.catalog.scenario_settings import SECRET_VARIABLE, Settings
 from enginebench.catalog.validation import nearest
 from enginebench.catalog.yaml_source import Loc
 from enginebench.model.request import Sampling
-from enginebench.model.scenario import ConcurrencyLoad, Scenario, Target, Timeouts, Workload
+from enginebench.model.scenario import ConcurrencyLoad, Readiness, Scenario, Target, Timeouts, Workload
 
 _SECTIONS: Mapping[Loc, type] = {
     (): Scenario,
     ("targets", "*"): Target,
+    ("targets", "*", "readiness"): Readiness,
     ("workload",): Workload,
     ("workload", "sampling"): Sampling,
     ("load", "*"): ConcurrencyLoad,
@@ -82,7 +83,7 @@ _NOT_YET = (
         "a list of URLs",
         "name one target for each URL",
     ),
-    _NotYet(("targets", "*", "via"), _one_of("container", "ray"), "via {value}", "use `via: process`"),
+    _NotYet(("targets", "*", "via"), _one_of("ray"), "via {value}", "use `via: process` or `container`"),
     _NotYet(
         ("targets", "*", "endpoint"),
         _one_of("responses", "messages", "generate_stream"),
@@ -91,13 +92,6 @@ _NOT_YET = (
     ),
     _NotYet(("targets", "*", "price"), _any, "`price`", "leave it out: costs are not computed"),
     _NotYet(("targets", "*", "budget"), _any, "`budget`", "leave it out and bound the run with `requests`"),
-    _NotYet(("targets", "*", "hardware"), _any, "`hardware`", "leave it out, or say it in the target's name"),
-    _NotYet(
-        ("targets", "*", "gpus"),
-        _any,
-        "`gpus`",
-        'leave it out and choose with `env: {CUDA_VISIBLE_DEVICES: "0"}`',
-    ),
     _NotYet(("targets", "*", "metrics_url"), _any, "`metrics_url`", "leave it out"),
     _NotYet(("targets", "*", "headers"), _any, "`headers`", "leave it out; a key goes by `api_key_env`"),
     _NotYet(("targets", "*", "simulate"), _any, "`simulate`", "use `launch: mock`"),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from enginebench.catalog.dialects import load_dialect
-from enginebench.catalog.invocation import known_options
+from enginebench.catalog.invocation import known_options, missing_options
 from enginebench.catalog.launchers import load_launcher
 from enginebench.catalog.tokenizers import load_tokenizer
 from enginebench.catalog.validation import nearest
@@ -22,6 +22,7 @@ _LONGEST_NS = 30 * 24 * 3600 * NS_PER_S
 _MAX_LEVEL = 65_536
 _MAX_REPEATS = 1_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_GPU = re.compile(r"\d{1,3}|(GPU|MIG)-[\w/-]{4,80}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -108,10 +109,32 @@ def _launched_faults(loc: Loc, target: Target) -> Iterator[Fault]:
         if option not in known:
             hint = nearest(option, sorted(known))
             yield (*loc, "options", option), f"{launcher.id} via {target.via} has no option {option!r}{hint}"
+    for option in missing_options(launcher.forms[target.via], target.options):
+        yield (
+            (*loc, "options"),
+            f'{launcher.id} needs the words that start it: {option}: [my-server, --port, "{{port}}"]',
+        )
+    yield from _gpu_faults((*loc, "gpus"), target.gpus or ())
+    health = target.readiness.health if target.readiness else None
+    if health is not None and not health.startswith("/"):
+        yield (*loc, "readiness", "health"), f"a health path begins with a slash: /{health}"
+
+
+def _gpu_faults(loc: Loc, gpus: tuple[int | str, ...]) -> Iterator[Fault]:
+    for gpu in gpus:
+        if not _GPU.fullmatch(str(gpu)):
+            yield loc, f"a GPU is named by its index or its UUID, as `nvidia-smi -L` shows them, not {gpu!r}"
+    yield from _repeated(((loc, str(gpu)) for gpu in gpus), "GPU")
 
 
 def _attached_faults(loc: Loc, target: Target) -> Iterator[Fault]:
-    values = {"options": target.options, "env": target.env, "start_timeout": target.start_timeout_ns}
+    values = {
+        "options": target.options,
+        "env": target.env,
+        "start_timeout": target.start_timeout_ns,
+        "gpus": target.gpus,
+        "readiness": target.readiness,
+    }
     for key, value in values.items():
         if value:
             yield (*loc, key), f"`{key}` is for engines that enginebench starts; a target with `url` has none"

@@ -17,8 +17,8 @@ from enginebench.engines.owned import Order, Owned, end, own, poll
 from enginebench.engines.ports import free_port, holders, refuse_taken
 from enginebench.engines.readiness import NotReadyInTime, Probe, Ready, shown, wait_until_ready
 from enginebench.errors import EngineExited, EngineNotReady, TargetError
-from enginebench.model.launcher import Readiness
 from enginebench.model.request import Dialect, EndpointKind
+from enginebench.model.scenario import Readiness
 from enginebench.units import NS_PER_S, seconds
 
 _TAIL_BYTES = 8192

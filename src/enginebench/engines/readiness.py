@@ -17,8 +17,8 @@ import httpx
 from enginebench.clock import monotonic_ns
 from enginebench.errors import TargetError
 from enginebench.model.capture import Capture, Read
-from enginebench.model.launcher import Readiness
 from enginebench.model.request import ENDPOINT_PATHS, Dialect, EndpointKind, Request, Sampling
+from enginebench.model.scenario import Readiness
 from enginebench.units import NS_PER_S
 from enginebench.wire.decode import FirstOutput, decode
 from enginebench.wire.encode import encode_body

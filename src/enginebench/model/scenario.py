@@ -72,6 +72,18 @@ class Timeouts:
 
 
 @dataclass(frozen=True, slots=True)
+class Readiness:
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    health: str | None = "/health"
+    """Path asked until it answers 200; None where the engine has none."""
+    models: bool = True
+    """GET /v1/models must then name the model."""
+    completion: bool = True
+    """Last, one real streamed completion must end well."""
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """Either `launch` (we start it) or `url` (we attach). Secrets only by reference."""
 
@@ -81,7 +93,11 @@ class Target:
     launch: str | None = None
     """A launcher id, or a path to a launcher file."""
     via: str = "process"
-    """Form of the launcher: process, or another form that its file names."""
+    """Form of the launcher: process, container, or another form that its file names."""
+    gpus: tuple[int | str, ...] | None = None
+    """Devices for the engine, by index (PCI order) or UUID; () for none, None: as the engine likes."""
+    hardware: str | None = None
+    """What it runs on, in the user's words; a fact that is stored with the run."""
     url: str | None = None
     """Base URL with its version path, e.g. http://host:8000/v1."""
     model: str | None = None
@@ -93,6 +109,8 @@ class Target:
     api_key_env: str | None = None
     api_key_file: str | None = None
     start_timeout_ns: Annotated[DurationNs | None, Field(alias="start_timeout")] = None
+    """None: as the launcher says."""
+    readiness: Readiness | None = None
     """None: as the launcher says."""
 
 
