@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from enginebench.catalog.dialects import load_dialect
-from enginebench.catalog.invocation import invocation, surroundings, with_key
+from enginebench.catalog.invocation import completed, invocation, surroundings
 from enginebench.catalog.launchers import load_launcher
 from enginebench.engines.process import Engine, EngineSpec, exited, running
 from enginebench.engines.readiness import check_endpoint
@@ -20,7 +20,7 @@ from enginebench.model.client import Endpoint
 from enginebench.model.launcher import Launcher
 from enginebench.model.request import ENDPOINT_PATHS, Dialect
 from enginebench.model.scenario import Scenario, Target
-from enginebench.telemetry.prometheus import read_metrics
+from enginebench.telemetry.prometheus import EngineMetrics, read_once
 
 COUNTERS = ("prompt_tokens", "generation_tokens")
 
@@ -36,13 +36,13 @@ class OpenTarget:
     """Of this start, for run.json: ready_s, argv and so on."""
     secrets: tuple[str, ...] = field(repr=False)
     _engine: Engine | None = None
-    _metrics_url: str | None = None
-    _metrics: Mapping[str, str] = field(default_factory=dict)
-    """Counter -> its name in the engine's metrics."""
+    metrics: EngineMetrics | None = None
+    """None where it tells none, or we do not know which."""
 
     def counters(self) -> dict[str, float]:
         """The engine's own token counters, as they stand; empty where it tells none."""
-        return read_metrics(self._metrics_url, self._metrics) if self._metrics_url else {}
+        values = read_once(self.metrics).values if self.metrics else {}
+        return {name: values[name] for name in COUNTERS if name in values}
 
     def problem(self) -> str | None:
         """Why it cannot be loaded any more; None while it can."""
@@ -121,10 +121,8 @@ def opened(target: Target, scenario: Scenario, log_path: Path) -> Iterator[OpenT
         }
         endpoint = _endpoint(engine.base_url, target, scenario, headers)
         root = engine.base_url.removesuffix(launcher.base_path)
-        counters = {name: launcher.metrics[name] for name in COUNTERS if name in launcher.metrics}
-        yield OpenTarget(
-            target, endpoint, spec.model, spec.dialect, facts, secrets, engine, f"{root}/metrics", counters
-        )
+        metrics = EngineMetrics(f"{root}/metrics", launcher.metrics, headers) if launcher.metrics else None
+        yield OpenTarget(target, endpoint, spec.model, spec.dialect, facts, secrets, engine, metrics)
 
 
 def _engine_spec(
@@ -132,7 +130,7 @@ def _engine_spec(
 ) -> tuple[EngineSpec, tuple[str, ...]]:
     """How to start the target's engine, and the command that tells its version."""
     asked = {"model": target.model, **target.options}
-    words = with_key(invocation(launcher, target.via, asked, surroundings(target)), api_key(target))
+    words = completed(invocation(launcher, target.via, asked, surroundings(target)), api_key(target))
     spec = EngineSpec(
         name=target.name,
         argv=words.argv,

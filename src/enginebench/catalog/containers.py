@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from enginebench.catalog.placeholders import fill
 from enginebench.model.launcher import Image
 
 _MODELS = "/models"
@@ -57,6 +56,12 @@ def docker_run(
     return [*argv, str(options.get("image", image.name)), *words], secret
 
 
+def host_folders() -> dict[str, str]:
+    """What {home} and {hf_home} mean on this machine."""
+    home = str(Path.home())
+    return {"home": home, "hf_home": os.environ.get("HF_HOME") or f"{home}/.cache/huggingface"}
+
+
 def _gpu_words(gpus: Sequence[int | str] | None) -> list[str]:
     if gpus is None:
         return ["--gpus=all"]
@@ -65,9 +70,7 @@ def _gpu_words(gpus: Sequence[int | str] | None) -> list[str]:
 
 
 def _mounts(image: Image, model: str) -> list[str]:
-    home = str(Path.home())
-    folders = {"home": home, "hf_home": os.environ.get("HF_HOME") or f"{home}/.cache/huggingface"}
-    mounts = [f"{fill(folder, folders)}:{where}" for folder, where in image.mounts.items()]
+    mounts = [f"{folder}:{where}" for folder, where in image.mounts.items()]
     if is_path(model):
         mounts.append(f"{Path(model).absolute()}:{_MODELS}/{Path(model).name}:ro")
     return mounts

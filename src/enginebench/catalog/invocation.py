@@ -23,7 +23,6 @@ _SETTABLE = ("model", "host", "port", "served_name")
 """Built-in values that a target may set among its options."""
 WHOLE_COMMAND = "{command}"
 """A word of a form's command that stands for all words of the option `command`."""
-_KEY = "{api_key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Surroundings:
 @dataclass(frozen=True, slots=True)
 class Invocation:
     """`{port}` stays in the words unless the port is set: whoever starts the engine chooses one.
-    `{api_key}` always stays: see `with_key`."""
+    What is not to be shown, or another machine has elsewhere, always stays: see `completed`."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(repr=False)
@@ -59,12 +58,12 @@ def surroundings(target: Target) -> Surroundings:
     return Surroundings(target.gpus, target.env, has_key)
 
 
-def with_key(made: Invocation, key: str | None) -> Invocation:
-    """The invocation with `{api_key}` replaced by the key itself: for a start, never to be shown."""
-    if key is None:
-        return made
-    argv = tuple(word.replace(_KEY, key) for word in made.argv)
-    return replace(made, argv=argv, env={name: text.replace(_KEY, key) for name, text in made.env.items()})
+def completed(made: Invocation, key: str | None) -> Invocation:
+    """The invocation with the API key itself in it, and the folders that a container mounts: for a
+    start on this machine, never to be shown."""
+    values = {**containers.host_folders(), **({"api_key": key} if key is not None else {})}
+    argv = tuple(fill(word, values) for word in made.argv)
+    return replace(made, argv=argv, env={name: fill(text, values) for name, text in made.env.items()})
 
 
 def command(launcher: Launcher, form_name: str, values: Mapping[str, Any]) -> list[str]:
