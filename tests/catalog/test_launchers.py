@@ -12,7 +12,7 @@ import pytest
 import enginebench
 from enginebench.catalog import shipped
 from enginebench.catalog.dialects import dialects, load_dialect
-from enginebench.catalog.invocation import command, engines_folder, invocation, served_name
+from enginebench.catalog.invocation import command, completed, engines_folder, invocation, served_name
 from enginebench.catalog.launchers import launchers, load_launcher
 from enginebench.errors import ConfigError, UserError
 from enginebench.model.launcher import Form, Launcher
@@ -59,7 +59,7 @@ def test_every_shipped_launcher_is_usable(engines: Path) -> None:
     for launcher in found:
         for form in launcher.forms:
             words = {"command": ["serve", "--port", "{port}"]} if launcher.id == "custom" else {}
-            made = invocation(launcher, form, {"model": "m", **words})
+            made = completed(invocation(launcher, form, {"model": "m", **words}), None)
             texts = [*made.argv, *made.env.values()]
             assert any("{port}" in text for text in texts)
             assert not any("{" in text.replace("{port}", "") for text in texts)

@@ -24,7 +24,6 @@ DEFAULT_PORT = 8000
 
 _OPEN = re.compile(r"(\{(?:port|api_key|home|hf_home)\})")
 _REQUEST = Request(seq=0, prompt="Say hello.", prompt_sha256="", asked_prompt_tokens=3, asked_output_tokens=4)
-_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,18 +127,19 @@ def _word(word: str, values: Mapping[str, str | None]) -> str:
 
 def _flag_lines(words: Sequence[str], values: Mapping[str, str | None]) -> list[str]:
     """The words on lines that each begin with a flag, but for the first."""
-    lines = list(_grouped([_word(word, values) for word in words]))
+    lines = [" ".join(_word(word, values) for word in line) for line in _grouped(words)]
     return [lines[0], *(f"  {line}" for line in lines[1:])]
 
 
-def _grouped(words: Sequence[str]) -> Iterator[str]:
+def _grouped(words: Sequence[str]) -> Iterator[list[str]]:
     line: list[str] = []
     for word in words:
-        if line and (word.startswith("-") or len(" ".join(line)) > _WIDTH):
-            yield " ".join(line)
+        is_whole = line and line[0].startswith("-") and "=" in line[0]
+        if line and (is_whole or word.startswith("-")):
+            yield line
             line = []
         line.append(word)
-    yield " ".join(line)
+    yield line
 
 
 def _one_line(text: str) -> str:
