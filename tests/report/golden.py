@@ -12,5 +12,6 @@ FOLDER = Path(__file__).parents[1] / "golden"
 def assert_golden(name: str, text: str) -> None:
     path = FOLDER / name
     if os.environ.get("ENGINEBENCH_GOLDEN") == "write":
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")

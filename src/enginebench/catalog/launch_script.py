@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import jinja2
 
 from enginebench.catalog import shipped
-from enginebench.catalog.invocation import Invocation
+from enginebench.catalog.invocation import Invocation, invocation, surroundings
+from enginebench.catalog.launchers import load_launcher
 from enginebench.model.launcher import Form, Launcher
 from enginebench.model.request import ENDPOINT_PATHS, Request, Sampling
 from enginebench.model.scenario import Target
@@ -35,10 +36,23 @@ class Launch:
     made: Invocation
     made_by: str
     """The command line that asks for this text."""
+    port: int = DEFAULT_PORT
+    """Of a script whose words leave it open."""
 
     @property
     def form(self) -> Form:
         return self.launcher.forms[self.target.via]
+
+
+def written_down(target: Target, made_by: str, *, open_port: bool) -> Launch:
+    """The launch of a target. With `open_port` the port stays a variable, whose default it is."""
+    launcher = load_launcher(str(target.launch))
+    asked = {"model": target.model, **target.options}
+    port = int(asked.get("port") or 0)
+    if open_port:
+        asked.pop("port", None)
+    made = invocation(launcher, target.via, asked, surroundings(target))
+    return Launch(launcher, target, made, made_by, port)
 
 
 def shell_command(launch: Launch) -> str:
@@ -66,7 +80,7 @@ def _facts(launch: Launch) -> dict[str, object]:
         "model": _one_line(str(target.model)),
         "made_by": _one_line(launch.made_by),
         "status": launcher.status,
-        "port": made.port or DEFAULT_PORT,
+        "port": launch.port or DEFAULT_PORT,
         "log": f"{launcher.id}.log",
         "start_timeout_s": round(seconds(target.start_timeout_ns or launcher.start_timeout_ns)),
         "secrets": [target.api_key_env] if target.api_key_env else [],

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from enginebench.catalog import shipped
+from enginebench.catalog.launchers import load_launcher
 from enginebench.catalog.scenario_faults import in_words, refuse_stray_values
 from enginebench.catalog.scenario_keys import check_keys
 from enginebench.catalog.scenario_rules import faults
@@ -21,7 +22,7 @@ from enginebench.catalog.scenario_settings import Settings, settings_of_file, se
 from enginebench.catalog.token_counts import plain_token_count, read_token_count
 from enginebench.catalog.urls import base_url
 from enginebench.catalog.validation import nearest
-from enginebench.catalog.yaml_source import Loc, write_yaml
+from enginebench.catalog.yaml_source import Loc, parse_value, write_yaml
 from enginebench.errors import ConfigError
 from enginebench.model.scenario import ConcurrencyLoad, Scenario, Target
 from enginebench.units import NS_PER_S
@@ -29,6 +30,8 @@ from enginebench.units import NS_PER_S
 DEFAULT_DURATION_NS = 60 * NS_PER_S
 """Of a load that says neither `duration` nor `requests`."""
 
+_LAUNCH_KEYS = frozenset({"dialect", "endpoint", "env", "readiness", "start_timeout"})
+"""Keys of a target, beside the engine's options, that `launch --set` takes."""
 _LENGTHS = ("input_tokens", "output_tokens")
 
 
@@ -46,6 +49,23 @@ class UrlOptions:
     duration: str | None = None
     warmup: str | None = None
     requests: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchOptions:
+    """`enginebench launch`: what a target would say, each None where the option is absent."""
+
+    engine: str
+    """A launcher's id, or the path of its file."""
+    model: str | None = None
+    via: str | None = None
+    gpus: str | None = None
+    """`0,1`, or UUIDs; `none`."""
+    host: str | None = None
+    port: int | None = None
+    api_key_env: str | None = None
+    settings: Sequence[str] = ()
+    """NAME=VALUE: options of the engine, or other keys of a target such as env.OMP_NUM_THREADS."""
 
 
 def load_scenario(
@@ -89,6 +109,38 @@ def scenario_from_options(options: UrlOptions, overrides: Sequence[str] = ()) ->
     }
     present = {loc: (option, value) for loc, (option, value) in given.items() if value is not None}
     return _checked(settings_of_options(present, overrides))
+
+
+def launch_scenario(options: LaunchOptions) -> Scenario:
+    """A scenario whose one target is the engine to start; its load is never run. Raises ConfigError."""
+    given: dict[Loc, tuple[str, Any]] = {
+        ("name",): ("ENGINE", "launch"),
+        ("targets", 0, "name"): ("ENGINE", load_launcher(options.engine).id),
+        ("targets", 0, "launch"): ("ENGINE", options.engine),
+        ("targets", 0, "model"): ("--model", options.model),
+        ("targets", 0, "via"): ("--via", options.via),
+        ("targets", 0, "gpus"): ("--gpus", None if options.gpus is None else _gpus(options.gpus)),
+        ("targets", 0, "api_key_env"): ("--api-key-env", options.api_key_env),
+        ("targets", 0, "options", "host"): ("--host", options.host),
+        ("targets", 0, "options", "port"): ("--port", options.port),
+        ("load", 0, "levels"): ("ENGINE", [1]),
+    }
+    for setting in options.settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            raise ConfigError("--set takes NAME=VALUE, such as --set max_num_seqs=64")
+        parts = name.split(".")
+        of_target = parts[0] in _LAUNCH_KEYS
+        loc: Loc = ("targets", 0, *parts) if of_target else ("targets", 0, "options", name)
+        given[loc] = (f"--set {name}", parse_value(value, f"--set {name}"))
+    return _checked(
+        settings_of_options({loc: (by, v) for loc, (by, v) in given.items() if v is not None}, ())
+    )
+
+
+def _gpus(text: str) -> list[int | str]:
+    names = [] if text == "none" else text.split(",")
+    return [int(name) if name.strip().isdecimal() else name.strip() for name in names]
 
 
 def plain_scenario(scenario: Scenario) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import sys
 import typer
 
 import enginebench
+from enginebench.cli import launch, mock, report, run
 from enginebench.cli import list as list_command
-from enginebench.cli import mock, report, run
 from enginebench.errors import EnginebenchError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("report")(report.report)
 app.command("mock")(mock.mock)
+app.command("launch")(launch.launch)
 app.command("list")(list_command.list_shipped)
 
 
