@@ -12,7 +12,15 @@ import pytest
 import enginebench
 from enginebench.catalog import shipped
 from enginebench.catalog.dialects import dialects, load_dialect
-from enginebench.catalog.invocation import command, completed, engines_folder, invocation, served_name
+from enginebench.catalog.invocation import (
+    Surroundings,
+    command,
+    completed,
+    engines_folder,
+    invocation,
+    named_options,
+    served_name,
+)
 from enginebench.catalog.launchers import launchers, load_launcher
 from enginebench.errors import ConfigError, UserError
 from enginebench.model.launcher import Form, Launcher
@@ -128,6 +136,25 @@ TITLE = "title: My engine"
             "3:1",
             "`start_timeout`: 'soon' is not a duration; "
             "write a number with a unit, such as 10s or 500ms (got 'soon')",
+        ),
+        (TITLE, f"{TITLE}\ncache_reset: flush", "3:1", "a path begins with a slash: /flush"),
+        (
+            ' --port, "{port}",',
+            "",
+            "5:5",
+            "no word names {port}: the engine must be told where to listen",
+        ),
+        (
+            "    options:",
+            "    off_options: {threads: [-x]}\n    options:",
+            "6:19",
+            "option 'threads' stands under `options` too",
+        ),
+        (
+            "    options:",
+            "    image: {name: i, port: 80, mounts: {'{hom}': /x}}\n    options:",
+            "6:41",
+            "unknown placeholder {hom}; did you mean 'home'?",
         ),
         (TITLE, f"{TITLE}\nbase_path: v1", "3:1", "a base path begins with a slash: /v1"),
         (TITLE, f"{TITLE}\nreadiness: {{health: up}}", "3:13", "a health path begins with a slash: /up"),
@@ -331,3 +358,92 @@ def test_the_engines_stand_in_the_checkout_unless_told_otherwise(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ENGINEBENCH_ENGINES", "here")
     assert engines_folder() == tmp_path / "here"
+
+
+def test_a_key_reaches_the_engine_by_its_environment_or_its_command_and_only_at_the_start() -> None:
+    around = Surroundings(has_key=True)
+    for engine, variable in (("vllm", "VLLM_API_KEY"), ("tgi", "API_KEY"), ("llamacpp", "LLAMA_API_KEY")):
+        made = invocation(load_launcher(engine), "process", {"model": "m"}, around)
+        assert made.env[variable] == "{api_key}"
+        assert completed(made, "sk-1").env[variable] == "sk-1"
+        assert variable not in invocation(load_launcher(engine), "process", {"model": "m"}).env
+    made = invocation(load_launcher("sglang"), "process", {"model": "m"}, around)
+    assert "--api-key={api_key}" in made.argv
+    assert "--api-key=sk-1" in completed(made, "sk-1").argv
+
+
+def test_a_container_gets_its_key_by_name_and_its_folders_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    around = Surroundings(gpus=[0, 1], env={"OMP_NUM_THREADS": "4"}, has_key=True)
+    made = completed(invocation(load_launcher("vllm"), "container", {"model": "a/b"}, around), "sk-1")
+    assert made.env == {"VLLM_API_KEY": "sk-1"}
+    assert "sk-1" not in "".join(made.argv)
+    assert made.container == "enginebench-vllm-{port}"
+    for word in (
+        "127.0.0.1:{port}:8000",
+        '--gpus="device=0,1"',
+        f"--volume={tmp_path}:/root/.cache/huggingface",
+        "--env=VLLM_API_KEY",
+        "--env=OMP_NUM_THREADS=4",
+    ):
+        assert word in made.argv
+
+
+def test_a_model_of_this_machine_is_mounted_into_its_container(tmp_path: Path) -> None:
+    options = {"model": f"{tmp_path}/llama", "host": "::1", "port": 81, "image": "mine:1"}
+    made = invocation(load_launcher("vllm"), "container", options, Surroundings(gpus=[]))
+    assert made.container == "enginebench-vllm-81"
+    assert f"--volume={tmp_path}/llama:/models/llama:ro" in made.argv
+    assert "[::1]:81:8000" in made.argv
+    assert made.argv[made.argv.index("mine:1") :][:5] == (
+        "mine:1", "serve", "/models/llama", "--served-model-name", "llama",
+    )  # fmt: skip
+    assert not any(word.startswith("--gpus") for word in made.argv)
+
+
+def test_a_process_is_pinned_to_its_gpus_in_the_order_of_the_bus() -> None:
+    made = invocation(launcher_of(command=("e",)), "process", {"model": "m"}, Surroundings(gpus=["GPU-1", 2]))
+    assert made.env == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "GPU-1,2"}
+    none = invocation(launcher_of(command=("e",)), "process", {"model": "m"}, Surroundings(gpus=[]))
+    assert none.env["CUDA_VISIBLE_DEVICES"] == ""
+
+
+def test_a_switch_that_can_only_be_turned_off() -> None:
+    form = {"command": ("e",), "off_options": {"cache": ("--no-cache",)}}
+    assert words({}, **form) == words({"cache": True}, **form) == ["e"]
+    assert words({"cache": False}, **form) == ["e", "--no-cache"]
+    with pytest.raises(UserError, match="is a switch"):
+        words({"cache": 3}, **form)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("serve --port {port}", "needs the option command, a list of words"),
+        ([], "needs the option command, a list of words"),
+        (["serve"], r"the command must name \{port\}"),
+    ],
+)
+def test_a_custom_command_that_cannot_be_used_is_refused(given: object, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        command(load_launcher("custom"), "process", {"model": "m", "command": given})
+
+
+def test_a_custom_command_is_taken_word_by_word() -> None:
+    given = ["serve", "{model}", "--name={served_name}", "--at={host}:{port}", 3, "--key={api_key}"]
+    made = invocation(load_launcher("custom"), "process", {"model": "/m/x.gguf", "command": given})
+    assert made.argv == ("serve", "/m/x.gguf", "--name=x", "--at=127.0.0.1:{port}", "3")
+    fixed = {"model": "m", "command": ["serve"], "port": 81}
+    assert command(load_launcher("custom"), "process", fixed) == ["serve"]
+
+
+@pytest.mark.parametrize("engine", [launcher.id for launcher in launchers()])
+def test_the_engines_page_has_a_section_with_every_option(engine: str) -> None:
+    page = (shipped.folder("launchers").parent / "docs" / "engines.md").read_text()
+    section = next(part for part in page.split("\n## ") if f"\n\n`launch: {engine}`" in part)
+    launcher = load_launcher(engine)
+    for form in launcher.forms.values() if launcher.status in ("maintained", "maintenance") else ():
+        own = {*form.options, *form.off_options, *form.defaults, *named_options(form)} - {"served_name"}
+        assert {option for option in own if f"`{option}`" not in section} == set()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -108,3 +110,28 @@ def test_mistakes_are_one_clear_line(enginebench, words, says):
     assert ended.code == 2
     assert says in ended.err
     assert len(ended.err.splitlines()) == 1
+
+
+def test_a_scenario_starts_any_command_and_keeps_what_it_ran_on(enginebench, tmp_path):
+    words = [sys.executable, "-m", "enginebench", "mock", "--port", "{port}", "--model", "{served_name}"]
+    target = {
+        "name": "mine",
+        "launch": "custom",
+        "model": "m",
+        "options": {"command": words},
+        "readiness": {"health": "/v1/models", "models": False},
+        "hardware": "the laptop",
+        "gpus": [],
+    }
+    scenario = {
+        "targets": [target],
+        "workload": {"input_tokens": 8, "output_tokens": 4},
+        "load": {"levels": [2], "warmup": "0s", "requests": 4},
+    }
+    (tmp_path / "any.yaml").write_text(json.dumps(scenario))
+    ended = enginebench("run", "any.yaml", "--out", "run")
+    assert ended.code == 0, ended.err
+    meta = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert meta["targets"][0]["hardware"] == "the laptop"
+    assert meta["scenario"]["targets"][0]["gpus"] == []
+    assert meta["status"] == "done"

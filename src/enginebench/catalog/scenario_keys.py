@@ -151,8 +151,11 @@ def _refuse_secrets(settings: Settings, loc: Loc, value: Any) -> None:
 def _is_secret_place(loc: Loc, value: Any) -> bool:
     key = loc[-1] if loc else ""
     if isinstance(key, int):
-        # One word of a command line: --api-key, or --api-key=...
-        return isinstance(value, str) and value.startswith("-") and _is_secret_key(value.partition("=")[0])
+        # One word of a command line: --api-key, or --api-key=... But a reference is no secret.
+        if not isinstance(value, str) or not value.startswith("-"):
+            return False
+        flag, _, text = value.partition("=")
+        return text != "{api_key}" and _is_secret_key(flag)
     is_variable = len(loc) == 4 and (loc[0], loc[2]) == ("targets", "env")
     return bool(SECRET_VARIABLE.search(key)) if is_variable else _is_secret_key(key)
 
