@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from enginebench.model.client import Endpoint
 from enginebench.model.launcher import Launcher
 from enginebench.model.request import ENDPOINT_PATHS, Dialect
 from enginebench.model.scenario import Scenario, Target
-from enginebench.telemetry.prometheus import EngineMetrics, read_once
+from enginebench.telemetry.prometheus import read_metrics
 
 COUNTERS = ("prompt_tokens", "generation_tokens")
 
@@ -36,13 +36,13 @@ class OpenTarget:
     """Of this start, for run.json: ready_s, argv and so on."""
     secrets: tuple[str, ...] = field(repr=False)
     _engine: Engine | None = None
-    metrics: EngineMetrics | None = None
-    """None where it tells none, or we do not know which."""
+    _metrics_url: str | None = None
+    _metrics: Mapping[str, str] = field(default_factory=dict)
+    """Counter -> its name in the engine's metrics."""
 
     def counters(self) -> dict[str, float]:
         """The engine's own token counters, as they stand; empty where it tells none."""
-        values = read_once(self.metrics).values if self.metrics else {}
-        return {name: values[name] for name in COUNTERS if name in values}
+        return read_metrics(self._metrics_url, self._metrics) if self._metrics_url else {}
 
     def problem(self) -> str | None:
         """Why it cannot be loaded any more; None while it can."""
@@ -121,8 +121,10 @@ def opened(target: Target, scenario: Scenario, log_path: Path) -> Iterator[OpenT
         }
         endpoint = _endpoint(engine.base_url, target, scenario, headers)
         root = engine.base_url.removesuffix(launcher.base_path)
-        metrics = EngineMetrics(f"{root}/metrics", launcher.metrics, headers) if launcher.metrics else None
-        yield OpenTarget(target, endpoint, spec.model, spec.dialect, facts, secrets, engine, metrics)
+        counters = {name: launcher.metrics[name] for name in COUNTERS if name in launcher.metrics}
+        yield OpenTarget(
+            target, endpoint, spec.model, spec.dialect, facts, secrets, engine, f"{root}/metrics", counters
+        )
 
 
 def _engine_spec(
