@@ -117,3 +117,13 @@ def test_public_targets_are_named_unless_allowed() -> None:
     assert public_targets(SCENARIO) == []
     assert public_targets(public) == ["c"]
     assert public_targets(replace(public, allow_public=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("gpus", "shown"),
+    [(None, "(container)"), ((0, "GPU-1"), "(container, GPUs 0, GPU-1)"), ((), "GPUs none)")],
+)
+def test_the_plan_names_the_gpus_of_a_target(gpus: tuple[int | str, ...] | None, shown: str) -> None:
+    target = Target("a", launch="vllm", via="container", model="m", gpus=gpus)
+    scenario = Scenario("s", (target,), (ConcurrencyLoad((1,), duration_ns=NS_PER_S),))
+    assert shown in plan_table(scenario)

@@ -121,7 +121,8 @@ def _described(target: Target) -> str:
     if target.url is not None:
         return f"{target.model} at {target.url}{ENDPOINT_PATHS[target.endpoint]}"
     options = "".join(f" {name}={value}" for name, value in target.options.items())
-    return f"{target.model} on {target.launch} ({target.via}){options}"
+    gpus = "" if target.gpus is None else f", GPUs {', '.join(map(str, target.gpus)) or 'none'}"
+    return f"{target.model} on {target.launch} ({target.via}{gpus}){options}"
 
 
 def _columns(*cells: str) -> str:
