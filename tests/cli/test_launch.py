@@ -61,6 +61,17 @@ def test_an_engine_that_ends_by_itself_is_an_error_and_its_log_is_kept_where_ask
     assert (tmp_path / "mock.txt").read_text() == out
 
 
+def test_the_log_of_a_launch_that_failed_stays_where_the_error_says(tmp_path: Path) -> None:
+    words = '[sh, -c, "echo out of memory; exit 3", sh, "{port}"]'
+    process = start("launch", "custom", "--model", "m", "--set", f"command={words}", cwd=tmp_path)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 3
+    assert out == "out of memory\n"
+    (log,) = tmp_path.glob("enginebench-*/engine.txt")
+    assert str(log) in err
+    assert log.read_text() == out
+
+
 def test_killing_the_program_takes_the_engine_with_it(tmp_path: Path) -> None:
     process = start(*MOCK, cwd=tmp_path)
     wait_for_line(process, "Ctrl-C")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from enginebench.errors import UserError
+from enginebench.errors import TargetError, UserError
 
 if TYPE_CHECKING:
     from enginebench.model.scenario import Scenario
@@ -53,8 +54,21 @@ def launch(
     elif log is not None:
         _run(scenario, log)
     else:
-        with tempfile.TemporaryDirectory(prefix="enginebench-") as folder:
-            _run(scenario, Path(folder) / "engine.txt")
+        _run_with_passing_log(scenario)
+
+
+def _run_with_passing_log(scenario: Scenario) -> None:
+    """The log goes with the engine, unless that failed: the error then names the file."""
+    folder = Path(tempfile.mkdtemp(prefix="enginebench-"))
+    log_path, failed = folder / "engine.txt", False
+    try:
+        _run(scenario, log_path)
+    except TargetError:
+        failed = True
+        raise
+    finally:
+        if not failed or not log_path.exists():
+            shutil.rmtree(folder)
 
 
 def _text(scenario: Scenario, *, script: bool) -> str:
