@@ -72,6 +72,14 @@ def test_the_log_of_a_launch_that_failed_stays_where_the_error_says(tmp_path: Pa
     assert log.read_text() == out
 
 
+def test_a_command_that_is_not_here_is_said_and_leaves_nothing(tmp_path: Path) -> None:
+    process = start("launch", "custom", "--model", "m", "--set", 'command=[no-such, "{port}"]', cwd=tmp_path)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 3
+    assert err.endswith("No such file or directory: no-such; is it installed, and on PATH?\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_killing_the_program_takes_the_engine_with_it(tmp_path: Path) -> None:
     process = start(*MOCK, cwd=tmp_path)
     wait_for_line(process, "Ctrl-C")

@@ -67,7 +67,7 @@ def _run_with_passing_log(scenario: Scenario) -> None:
         failed = True
         raise
     finally:
-        if not failed or not log_path.exists():
+        if not failed or not log_path.exists() or not log_path.stat().st_size:
             shutil.rmtree(folder)
 
 
