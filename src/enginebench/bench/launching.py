@@ -11,11 +11,15 @@ from pathlib import Path
 from types import FrameType
 
 from enginebench.bench.targets import OpenTarget, opened
-from enginebench.errors import Interrupted, TargetError
+from enginebench.errors import TargetError
 from enginebench.model.scenario import Scenario
 
 _LOOK_EVERY_S = 0.2
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _Stop(BaseException):
+    """A signal has come. Not an Exception: code on the way that catches those must not swallow it."""
 
 
 def keep_running(scenario: Scenario, log_path: Path, ready: Callable[[OpenTarget], None]) -> None:
@@ -23,15 +27,18 @@ def keep_running(scenario: Scenario, log_path: Path, ready: Callable[[OpenTarget
     has completed a request. Returns when it was stopped by SIGINT, SIGTERM or SIGHUP, with nothing
     left of it. Raises TargetError when it cannot be started or ends by itself."""
     (target, *_) = scenario.targets
+    received: list[int] = []
+    # Nobody sets it: a wait that a signal's exception can end.
+    never = threading.Event()
     try:
-        with _signals_raise(), _followed(log_path), opened(target, scenario, log_path) as engine:
+        with _signals_stop(received), _followed(log_path), opened(target, scenario, log_path) as engine:
             ready(engine)
-            # Nobody sets it: a wait that a signal's exception can end.
-            never = threading.Event()
-            while (problem := engine.problem()) is None:
+            # Looked at as well: an exception is lost when the signal comes inside a finaliser.
+            while not received:
                 never.wait(_LOOK_EVERY_S)
-            raise TargetError(problem)
-    except Interrupted:
+                if problem := engine.problem():
+                    raise TargetError(problem)
+    except _Stop:
         return
 
 
@@ -70,18 +77,16 @@ def _follow(path: Path, done: threading.Event) -> None:
 
 
 @contextmanager
-def _signals_raise() -> Iterator[None]:
-    """The first signal ends what is going on, with Interrupted; further ones must not break off the
-    clean-up that follows."""
-    raised = False
+def _signals_stop(received: list[int]) -> Iterator[None]:
+    """The first signal ends what is going on; further ones must not break off the clean-up that
+    follows. A handler must take no lock, so what it leaves behind is a list."""
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal raised
-        if not raised:
-            raised = True
-            raise Interrupted(f"stopped by {signal.Signals(number).name}")
+    def stop(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        if len(received) == 1:
+            raise _Stop
 
-    kept = {number: signal.signal(number, interrupt) for number in _SIGNALS}
+    kept = {number: signal.signal(number, stop) for number in _SIGNALS}
     try:
         yield
     finally:
