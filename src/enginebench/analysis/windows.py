@@ -88,7 +88,7 @@ def output_arrived(window: LevelWindow, requests: Requests) -> Arrived:
     inside = _inside(window, outputs.at_ns) & requests.ok[outputs.request]
     rows = np.bincount(outputs.request[inside], minlength=len(requests)) > 0
     counted = requests.tokens.per_chunk | requests.tokens.visible.known
-    tokens = _tokens_per_chunk(requests)[inside & counted[outputs.request]]
+    tokens = tokens_per_chunk(requests)[inside & counted[outputs.request]]
     return Arrived(float(tokens.sum()), int((rows & counted).sum()), int((rows & ~counted).sum()))
 
 
@@ -147,7 +147,7 @@ def _inside(window: LevelWindow, at_ns: IntArray) -> BoolArray:
     return answer
 
 
-def _tokens_per_chunk(requests: Requests) -> FloatArray:
+def tokens_per_chunk(requests: Requests) -> FloatArray:
     """Tokens of each output chunk: its own, else an even share of the request's."""
     outputs, tokens = requests.outputs, requests.tokens
     n_out = np.bincount(outputs.request, minlength=len(requests))

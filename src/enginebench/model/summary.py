@@ -80,3 +80,6 @@ class Summary:
     host: str
     targets: tuple[TargetSummary, ...]
     notes: tuple[str, ...] = ()
+    parity: tuple[Mapping[str, Any], ...] = ()
+    """Whether all targets were given the same work: {name, verdict: pass|warn|fail, detail}. A fail
+    means that their speeds must not be compared. Empty where fewer than two were measured."""
