@@ -59,6 +59,13 @@ class Page:
         result: dict[str, Any] = answer["result"]
         return result
 
+    def until_drawn(self) -> None:
+        """Returns when all charts of a report are drawn."""
+        self.evaluate(
+            "new Promise(done => { const look = () =>"
+            " document.documentElement.dataset.drawn ? done() : setTimeout(look, 10); look(); })"
+        )
+
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression; promises are awaited."""
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)

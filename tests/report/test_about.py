@@ -3,6 +3,7 @@ from __future__ import annotations
 import yaml
 from tests.fakes.summaries import run_meta
 
+from enginebench.report import about
 from enginebench.report.about import (
     DEFINITIONS,
     environment_rows,
@@ -62,3 +63,31 @@ def test_every_column_is_defined() -> None:
     defined = {term for term, _ in DEFINITIONS}
 
     assert {column.group for column in COLUMNS if column.group} <= defined
+
+
+def test_only_facts_that_differ_are_set_side_by_side() -> None:
+    targets = [
+        {"name": "a", "engine": "vLLM", "model": "m", "request_fields": {"stream": True, "temperature": 0.0}},
+        {"name": "b", "engine": "TGI", "model": "m", "request_fields": {"stream": True}},
+    ]
+
+    assert about.differences({"targets": targets}) == [
+        ("engine", ["vLLM", "TGI"]),
+        ("sent: temperature", ["0.0", "n/a"]),
+    ]
+    assert about.differences({"targets": targets[:1]}) == []
+
+
+def test_a_gpu_is_one_row_of_what_is_known_of_it() -> None:
+    gpu = {
+        "index": 0,
+        "name": "NVIDIA H100",
+        "memory_bytes": 85.5e9,
+        "uuid": "GPU-1",
+        "ecc": True,
+        "mig": None,
+    }
+
+    rows = about.environment_rows({"hosts": [{"hostname": "h", "gpus": [gpu], "driver": "580.1"}]})
+
+    assert rows == [("host", "h"), ("driver", "580.1"), ("GPU", "0: NVIDIA H100, 85.5 GB, GPU-1, ECC on")]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -40,6 +41,12 @@ DEFINITIONS: tuple[Row, ...] = (
         "ITL",
         "inter-token latency: a gap divided over the tokens of its chunk. Needs token counts per chunk.",
     ),
+    (
+        "server TTFT",
+        "TTFT as the engine's own histogram has it over the window, linear inside a bucket: without the "
+        "network and what lies before the engine's clock.",
+    ),
+    ("server ITL", "the engine's own inter-token latency, from its histogram in the same way."),
     (
         "TPOT",
         "time per output token of a request: (last output - first output) / (output tokens - tokens in the "
@@ -93,12 +100,33 @@ def environment_rows(meta: Mapping[str, Any]) -> list[Row]:
             ("CPU", host.get("cpu")),
             ("cores", host.get("cores")),
             ("kernel", host.get("kernel")),
+            ("governor", host.get("governor")),
+            ("driver", host.get("driver")),
+            ("CUDA", host.get("cuda")),
             ("Python", host.get("python")),
             ("packages", _versions(host.get("packages") or {})),
             ("boot id", host.get("boot_id")),
         ]
         rows += [(prefix + label, clean(str(value))) for label, value in facts if value not in (None, "")]
+        rows += [(prefix + "GPU", _gpu(gpu)) for gpu in host.get("gpus") or []]
     return rows
+
+
+def _gpu(gpu: Mapping[str, Any]) -> str:
+    """`0: NVIDIA H100, 85.5 GB, GPU-1c2d, limit 700 W, ECC on, MIG off`, without what is unknown."""
+    memory, limit = gpu.get("memory_bytes"), gpu.get("power_limit_w")
+    parts = [
+        gpu.get("name"),
+        f"{number(memory / 1e9)} GB" if memory else None,
+        gpu.get("uuid"),
+        f"limit {number(limit)} W" if limit else None,
+        *(
+            f"{key.upper()} {'on' if gpu[key] else 'off'}"
+            for key in ("ecc", "mig")
+            if gpu.get(key) is not None
+        ),
+    ]
+    return clean(f"{gpu.get('index')}: {', '.join(str(part) for part in parts if part)}")
 
 
 def target_rows(target: Mapping[str, Any]) -> list[Row]:
@@ -109,10 +137,28 @@ def target_rows(target: Mapping[str, Any]) -> list[Row]:
         ("model", target.get("model")),
         ("endpoint", target.get("endpoint")),
         ("URL", target.get("base_url")),
+        ("hardware", target.get("hardware")),
+        ("image", target.get("image_digest")),
         ("command", shell_line(argv) if argv else None),
     ]
     rows = [(label, clean(str(value))) for label, value in facts if value]
     return rows + [("start", _start(start)) for start in target.get("starts") or []]
+
+
+def differences(meta: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Facts in which the targets differ, with the value of each in their order; none for one target."""
+    targets = meta.get("targets") or []
+    facts = [_facts(target) for target in targets]
+    labels = dict.fromkeys(label for one in facts for label in one)
+    rows = [(clean(label), [clean(one.get(label, "n/a")) for one in facts]) for label in labels]
+    return [row for row in rows if len(set(row[1])) > 1]
+
+
+def _facts(target: Mapping[str, Any]) -> dict[str, str]:
+    plain = ("engine", "version", "model", "endpoint", "hardware", "image_digest")
+    found = {key.replace("_", " "): str(target[key]) for key in plain if target.get(key)}
+    sent = target.get("request_fields") or {}
+    return found | {f"sent: {key}": json.dumps(value) for key, value in sent.items()}
 
 
 def _start(start: Mapping[str, Any]) -> str:

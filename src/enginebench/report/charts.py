@@ -42,6 +42,8 @@ class Chart:
     figure: dict[str, Any]
     missing: tuple[str, ...]
     """What could not be drawn, in words."""
+    choices: tuple[tuple[str, str], ...] = ()
+    """Value and label of what the reader can choose to see: traces whose meta says `choice`."""
 
 
 def charts(everything: Sequence[Series]) -> list[Chart]:
@@ -68,7 +70,7 @@ def _throughput(same: Sequence[Series], load: str) -> Chart:
         f"throughput-{load}",
         "Output throughput",
         f"output tokens a second inside the measured window, all requests together, against {_title(load)}",
-        _figure(traces, _level_axis(same, load), _axis("output (tok/s)")),
+        figure_of(traces, _level_axis(same, load), plain_axis("output (tok/s)")),
         _missing(same, "output_throughput", ("value",)),
     )
 
@@ -93,7 +95,7 @@ def _speed(same: Sequence[Series], load: str) -> Chart:
         f"speed-{load}",
         "Throughput against the speed of one user",
         f"each point is one level, labelled with its {_title(load)}; up and to the right is better",
-        _figure(traces, _axis("per user, p50 (tok/s)"), _axis("output (tok/s)")),
+        figure_of(traces, plain_axis("per user, p50 (tok/s)"), plain_axis("output (tok/s)")),
         _missing(same, "per_user_tps", ("p50",)),
     )
 
@@ -140,7 +142,7 @@ def _latency(same: Sequence[Series], load: str, metric: tuple[str, str, str]) ->
         f"{key}-{load}",
         title,
         f"{short} against {_title(load)}: line p50, shaded up to p90 and, lighter, p99",
-        _figure(traces, _level_axis(same, load), _latency_axis(short, drawn)),
+        figure_of(traces, _level_axis(same, load), latency_axis(short, drawn)),
         _missing(same, key, ("p50", "p90", "p99")),
     )
 
@@ -198,18 +200,18 @@ def _error_bars(found: Sequence[Value]) -> dict[str, Any]:
     return {"error_y": {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "width": 4}}
 
 
-def _figure(traces: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
+def figure_of(traces: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
     return {"data": traces, "layout": {"xaxis": x, "yaxis": y}}
 
 
-def _axis(title: str) -> dict[str, Any]:
+def plain_axis(title: str) -> dict[str, Any]:
     return {"title": {"text": title}, "automargin": True, "rangemode": "tozero", "tickformat": ","}
 
 
-def _latency_axis(title: str, drawn: Sequence[float]) -> dict[str, Any]:
+def latency_axis(title: str, drawn: Sequence[float]) -> dict[str, Any]:
     """`drawn` are all values on it, above 0. Logarithmic where they are far apart; its title says so."""
     if not drawn or max(drawn) / min(drawn) < LOG_SCALE_FROM:
-        return _axis(f"{title} (ms)")
+        return plain_axis(f"{title} (ms)")
     decades = range(floor(log10(min(drawn))), floor(log10(max(drawn))) + 1)
     steps = (1, 2, 5) if max(drawn) / min(drawn) <= STEPS_UP_TO else (1,)
     ticks = [step * 10.0**decade for decade in decades for step in steps]

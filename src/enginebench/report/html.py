@@ -10,9 +10,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from enginebench.model.details import Details
 from enginebench.model.summary import Summary, TargetSummary
 from enginebench.report import about, answer, points
 from enginebench.report.charts import DASHES, SYMBOLS, charts
+from enginebench.report.comparable import parity, unequal_work
+from enginebench.report.detail_charts import choices, detail_charts
 from enginebench.report.findings import (
     check_title,
     check_value,
@@ -44,29 +47,37 @@ _TEMPLATES = Environment(
 )
 
 
-def html(summary: Summary, meta: Mapping[str, Any]) -> str:
-    """The whole report; `meta` is run.json, and what it lacks is left out.
+def html(summary: Summary, meta: Mapping[str, Any], details: Details | None = None) -> str:
+    """The whole report; `meta` is run.json, and what it lacks is left out. Without `details` there are
+    no charts of distributions and of time.
 
     Nearly all of its 5 MB is plotly's script, which is embedded once.
     """
     from plotly.offline import get_plotlyjs
 
-    return page(summary, meta, get_plotlyjs())
+    return page(summary, meta, get_plotlyjs(), details)
 
 
-def page(summary: Summary, meta: Mapping[str, Any], plotly_js: str) -> str:
+def page(summary: Summary, meta: Mapping[str, Any], plotly_js: str, details: Details | None = None) -> str:
     """The report around a given plotly script."""
     everything = all_series(summary)
+    detailed = detail_charts(details, summary) if details else []
     return _TEMPLATES.get_template("report.html.j2").render(
         plotly_js=Markup(plotly_js),
         name=clean(summary.name),
         incomplete=about.incomplete(summary.status),
         facts=_facts(summary, everything),
+        unequal=unequal_work(summary),
+        parity=parity(summary),
+        parity_rows=[(f"{check.title}: {check.verdict}", check.detail) for check in parity(summary)],
         notes=[clean(note) for note in summary.notes],
         lead=_lead(summary, everything),
         cards=[_card(i, target, everything) for i, target in enumerate(summary.targets)],
         legend=[_key(position, target) for position, target in enumerate(summary.targets) if target.levels],
         charts=[asdict(chart) for chart in charts(everything)],
+        distributions=[asdict(chart) for chart in detailed if chart.choices],
+        choices=choices(detailed),
+        over_time=[asdict(chart) for chart in detailed if not chart.choices],
         numbers=[_target_numbers(series, measured_columns(everything)) for series in everything],
         checks=[_checks(series) for series in everything],
         errors=[(_key(s.position, s.target), rows) for s in everything if (rows := error_rows(s))],
@@ -76,9 +87,11 @@ def page(summary: Summary, meta: Mapping[str, Any], plotly_js: str) -> str:
             (clean(str(target.get("name"))), about.target_rows(target))
             for target in meta.get("targets") or []
         ],
+        differences=about.differences(meta),
         reproduce=about.reproduce(meta),
         scenario=about.scenario_yaml(meta),
         definitions=about.DEFINITIONS,
+        meanings=dict(about.DEFINITIONS),
         definitions_version=clean(summary.definitions),
     )
 
@@ -131,18 +144,18 @@ def _best(series: Series) -> dict[str, Any]:
         return {"sentence": answer.headline(series)}
     point = found.point
     felt = [
-        ("first token", "ttft", "ms", ("p50", "p99")),
-        ("per user", "per_user_tps", "tok/s", ("p50", "p99")),
-        ("between chunks", "icl", "ms", ("p50", "p99")),
-        ("end to end", "e2e", "ms", ("p50", "p99")),
+        ("first token", "TTFT", "ttft", "ms"),
+        ("per user", "per user", "per_user_tps", "tok/s"),
+        ("between chunks", "ICL", "icl", "ms"),
+        ("end to end", "E2E", "e2e", "ms"),
     ]
     return {
         "sentence": None,
         "throughput": number(found.throughput),
         "level": f"{LOAD_TITLES.get(series.load, clean(series.load))} {level_text(point)}",
         "felt": [
-            (title, unit, [(name, answer.stat(point, metric, name)) for name in stats])
-            for title, metric, unit, stats in felt
+            (title, term, unit, [(name, answer.stat(point, metric, name)) for name in ("p50", "p99")])
+            for title, term, metric, unit in felt
         ],
         "failures": answer.failures(point),
         "has_failures": points.n_failed(point) > 0,

@@ -8,6 +8,7 @@ from typing import Any
 from enginebench.model.summary import Summary
 from enginebench.report import about
 from enginebench.report.answer import answer
+from enginebench.report.comparable import parity, parity_line, unequal_work
 from enginebench.report.findings import (
     client_delay_line,
     cut_off_line,
@@ -41,6 +42,7 @@ def markdown(summary: Summary, meta: Mapping[str, Any]) -> str:
             lines += [*_problem(target.name, target.problem, with_title=not own), ""]
         elif not own:
             lines += [f"### {markdown_text(target.name)}", "", "No level was measured.", ""]
+    lines += _parity(summary)
     lines += _checks(everything)
     lines += _environment(summary, meta)
     lines += _reproduce(meta)
@@ -52,6 +54,8 @@ def markdown(summary: Summary, meta: Mapping[str, Any]) -> str:
 def _opening(summary: Summary) -> Iterable[str]:
     if (incomplete := about.incomplete(summary.status)) is not None:
         yield from (f"**{markdown_text(incomplete)}**", "")
+    if (unequal := unequal_work(summary)) is not None:
+        yield from (f"**{markdown_text(unequal)}**", "")
     for note in summary.notes:
         yield from (f"**{markdown_text(note)}**", "")
     for paragraph in answer(summary):
@@ -100,6 +104,13 @@ def _problem(name: str, problem: str, *, with_title: bool) -> Iterable[str]:
     if log:
         yield ""
         yield from (f"    {line}" for line in log)
+
+
+def _parity(summary: Summary) -> Iterable[str]:
+    if checks := parity(summary):
+        yield from ("## Same work for every target", "")
+        yield from (f"- {markdown_text(parity_line(check))}" for check in checks)
+        yield ""
 
 
 def _checks(everything: tuple[Series, ...]) -> Iterable[str]:

@@ -29,6 +29,8 @@ class Column:
     stat: str
     rank: int
     """Where there is no room for all, the lowest ranks are shown; rank 1 always is."""
+    is_extra: bool = False
+    """Measured by some engines only: where it is not there, no word is lost about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,15 @@ COLUMNS = (
     Column("TTFT", "p90", "ms", "ttft", "p90", 17),
     Column("TTFT", "p95", "ms", "ttft", "p95", 14),
     Column("TTFT", "p99", "ms", "ttft", "p99", 3),
+    Column("server TTFT", "p50", "ms", "server_ttft", "p50", 19, is_extra=True),
+    Column("server TTFT", "p99", "ms", "server_ttft", "p99", 21, is_extra=True),
     Column("ICL", "p50", "ms", "icl", "p50", 1),
     Column("ICL", "p95", "ms", "icl", "p95", 16),
     Column("ICL", "p99", "ms", "icl", "p99", 4),
     Column("ITL", "p50", "ms", "itl", "p50", 9),
     Column("ITL", "p99", "ms", "itl", "p99", 12),
+    Column("server ITL", "p50", "ms", "server_itl", "p50", 20, is_extra=True),
+    Column("server ITL", "p99", "ms", "server_itl", "p99", 22, is_extra=True),
     Column("TPOT", "p50", "ms", "tpot", "p50", 5),
     Column("TPOT", "p99", "ms", "tpot", "p99", 13),
     Column("per user", "p50", "tok/s", "per_user_tps", "p50", 2),
@@ -127,7 +133,8 @@ def remarks(series: Series) -> list[str]:
     where: dict[tuple[str, str], list[Point]] = {}
     for column in COLUMNS:
         for point in series.points:
-            note = cell(point, column).note
+            found = cell(point, column)
+            note = None if column.is_extra and found.value is None else found.note
             if note and point not in where.setdefault((column.group, note), []):
                 where[column.group, note].append(point)
     groups: dict[tuple[str, str], list[str]] = {}

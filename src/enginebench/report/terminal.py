@@ -18,6 +18,7 @@ from enginebench.model.summary import Summary
 from enginebench.report import about
 from enginebench.report.about import problem_lines
 from enginebench.report.answer import answer
+from enginebench.report.comparable import parity, parity_line, unequal_work
 from enginebench.report.findings import (
     client_delay_line,
     cut_off_line,
@@ -51,6 +52,8 @@ def final_table(summary: Summary, width: int) -> RenderableType:
     parts: list[RenderableType] = []
     if (incomplete := about.incomplete(summary.status)) is not None:
         parts += _lines([(incomplete, "bold yellow")])
+    if (unequal := unequal_work(summary)) is not None:
+        parts += [*_lines([(unequal, "bold red")]), Text()]
     everything = all_series(summary)
     widths = _fitting(everything, width)
     for position, target in enumerate(summary.targets):
@@ -62,6 +65,7 @@ def final_table(summary: Summary, width: int) -> RenderableType:
         elif not own:
             parts += [Text(f"{clean(target.name)}: no level was measured.", style="bold"), Text()]
     parts += _lines((clean(note), "yellow") for note in summary.notes)
+    parts += _lines((parity_line(one), "yellow") for one in parity(summary) if one.verdict == "warn")
     parts += _lines((paragraph, "") for paragraph in answer(summary))
     return Group(*parts)
 

@@ -14,6 +14,7 @@
 
   function dressed(trace) {
     const own = colour(`s${trace.meta.series % SERIES}`);
+    if (trace.mode === "markers") return { ...trace, marker: { ...trace.marker, color: own } };
     if (trace.meta.role === "band") return { ...trace, fillcolor: faint(own, 0.13) };
     const dress = {
       line: { ...trace.line, color: own },
@@ -47,19 +48,44 @@
     };
   }
 
-  function draw(printing) {
-    for (const { id, figure } of figures) {
-      const config = {
-        responsive: !printing, displayModeBar: printing ? false : "hover", displaylogo: false,
-        modeBarButtons: [["toImage"]], toImageButtonOptions: { filename: id, scale: 2 },
-      };
-      Plotly.react(`chart-${id}`, figure.data.map(dressed), layout(figure.layout, printing), config);
-    }
-    root.dataset.drawn = printing ? "paper" : "screen";
+  const choice = document.getElementById("level");
+  const isChosen = ({ meta }) => meta.choice === undefined || meta.choice === choice.value;
+
+  function drawOne({ id, figure }, printing) {
+    const config = {
+      responsive: !printing, displayModeBar: printing ? false : "hover", displaylogo: false,
+      modeBarButtons: [["toImage"]], toImageButtonOptions: { filename: id, scale: 2 },
+    };
+    const chosen = figure.data.filter(isChosen).map(dressed);
+    Plotly.react(`chart-${id}`, chosen, layout(figure.layout, printing), config);
+  }
+
+  // What is in view is drawn at once, the rest one by one, so that the page answers in between. A
+  // later drawing takes the place of one that is not through; paper waits for all.
+  let latest = 0;
+  function draw(printing, which = figures) {
+    const own = ++latest;
+    const isSeen = ({ id }) => document.getElementById(`chart-${id}`).getBoundingClientRect().top < innerHeight;
+    const now = which.filter((one) => printing || isSeen(one));
+    const later = which.filter((one) => !now.includes(one));
+    delete root.dataset.drawn;
+    now.forEach((one) => drawOne(one, printing));
+    const next = () => {
+      if (own !== latest) return;
+      if (!later.length) root.dataset.drawn = printing ? "paper" : "screen";
+      else {
+        drawOne(later.shift(), printing);
+        setTimeout(next);
+      }
+    };
+    if (later.length) setTimeout(next);
+    else next();
   }
 
   draw(false);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(false));
+  root.addEventListener("themechange", () => draw(false));
+  choice?.addEventListener("change", () => figures.filter(({ choices }) => choices.length).forEach((one) => drawOne(one, false)));
   addEventListener("beforeprint", () => {
     root.classList.add("printing");
     document.querySelectorAll("details").forEach((part) => { part.open = true; });
