@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Write a tiny Llama with random weights, for tests of real engines: GGUF, and its tokenizer.json.
+"""Write a tiny Llama with random weights, for tests of real engines: the same one for each of them.
 
-    make_tiny_model.py FOLDER        FOLDER/tiny-llama.gguf (10 MB, 5 M parameters), FOLDER/tokenizer.json
+    make_tiny_model.py FOLDER        FOLDER/tiny-llama.gguf (10 MB, 5 M parameters), for llama.cpp
+                                     FOLDER/tiny-llama/ (safetensors), for vLLM and transformers
+                                     FOLDER/tokenizer.json
 
 Needs numpy and gguf only (no torch). The same bytes come out every time: weights from a seed,
 the vocabulary from the word list below. What the model says is noise, often cut inside a UTF-8
-character; its speed, its batching and its streams are those of the real engine.
+character; its speed, its batching and its streams are those of the real engine. Decoded greedily
+it never ends by itself, so that outputs are equally long where an engine knows no `ignore_eos`.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
+import struct
 from pathlib import Path
 
 import gguf
@@ -101,12 +106,19 @@ def vocabulary() -> tuple[list[str], list[tuple[str, str]]]:
     return tokens, merges
 
 
+def bfloat16_bits(values: NDArray[np.float32]) -> NDArray[np.uint16]:
+    """The upper half of each float32, rounded to nearest (ties away from zero)."""
+    return ((values.view(np.uint32) + 0x8000) >> 16).astype(np.uint16)
+
+
 def weights() -> dict[str, NDArray[np.float32]]:
     """Every tensor under its GGUF name; matrices as [out, in]."""
     rng = np.random.default_rng(SEED)
 
     def matrix(rows: int, columns: int) -> NDArray[np.float32]:
-        return rng.normal(0.0, WEIGHT_STDEV, (rows, columns)).astype(np.float32)
+        values = rng.normal(0.0, WEIGHT_STDEV, (rows, columns)).astype(np.float32)
+        # One file holds bfloat16, the other float16, which has more digits: both then hold the same.
+        return (bfloat16_bits(values).astype(np.uint32) << 16).view(np.float32)
 
     ones = np.ones(HIDDEN, np.float32)
     kv = HIDDEN // HEADS * KV_HEADS
@@ -123,8 +135,92 @@ def weights() -> dict[str, NDArray[np.float32]]:
         }
         tensors |= {f"blk.{layer}.{name}.weight": matrix(*shape) for name, shape in shapes.items()}
         tensors |= {f"blk.{layer}.{name}.weight": ones for name in ("attn_norm", "ffn_norm")}
-    tensors |= {"output_norm.weight": ones, "output.weight": matrix(VOCABULARY, HIDDEN)}
-    return tensors
+    output = matrix(VOCABULARY, HIDDEN)
+    # Their score is always 0, below the best of 4,096 random ones.
+    output[: len(SPECIAL)] = 0
+    return tensors | {"output_norm.weight": ones, "output.weight": output}
+
+
+HF_NAMES = {
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+    "output": "lm_head",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+
+
+def hf_tensor(name: str, tensor: NDArray[np.float32]) -> tuple[str, NDArray[np.float32]]:
+    """A tensor as transformers names it and lays it out. GGUF keeps the two numbers that RoPE turns
+    together side by side in each head, transformers half a head apart."""
+    *block, kind, _ = name.split(".")
+    prefix = f"model.layers.{block[1]}." if block else ""
+    if kind in ("attn_q", "attn_k"):
+        heads = HEADS if kind == "attn_q" else KV_HEADS
+        rows, columns = tensor.shape
+        tensor = tensor.reshape(heads, rows // heads // 2, 2, columns).swapaxes(1, 2).reshape(rows, columns)
+    return f"{prefix}{HF_NAMES[kind]}.weight", tensor
+
+
+def write_safetensors(path: Path) -> None:
+    """Layout: length of the header (little-endian, 8 bytes), the header (JSON), the tensors."""
+    header: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    parts, offset = [], 0
+    for name, tensor in (hf_tensor(*item) for item in weights().items()):
+        part = bfloat16_bits(np.ascontiguousarray(tensor)).tobytes()
+        end = offset + len(part)
+        header[name] = {"dtype": "BF16", "shape": list(tensor.shape), "data_offsets": [offset, end]}
+        parts.append(part)
+        offset = end
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(b"".join([struct.pack("<Q", len(text)), text, *parts]))
+
+
+def write_hf(folder: Path) -> None:
+    ids = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": BOS}
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": HIDDEN,
+        "intermediate_size": FEED_FORWARD,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": HEADS,
+        "num_key_value_heads": KV_HEADS,
+        "head_dim": HIDDEN // HEADS,
+        "hidden_act": "silu",
+        "max_position_embeddings": CONTEXT,
+        "rms_norm_eps": NORM_EPS,
+        "rope_theta": ROPE_BASE,
+        "rope_parameters": {"rope_type": "default", "rope_theta": ROPE_BASE},
+        "attention_bias": False,
+        "mlp_bias": False,
+        "tie_word_embeddings": False,
+        "vocab_size": VOCABULARY,
+        "dtype": "bfloat16",
+        **ids,
+    }
+    tokenizer = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": SPECIAL[BOS],
+        "eos_token": SPECIAL[EOS],
+        "pad_token": SPECIAL[BOS],
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": CONTEXT,
+    }
+    folder.mkdir()
+    write_safetensors(folder / "model.safetensors")
+    for name, value in (("config", config), ("generation_config", ids), ("tokenizer_config", tokenizer)):
+        (folder / f"{name}.json").write_text(json.dumps(value, indent=2) + "\n")
+    (folder / "tokenizer.json").write_text(tokenizer_json(), encoding="utf-8")
+    (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE)
 
 
 def write_gguf(path: Path) -> None:
@@ -189,7 +285,10 @@ def main() -> None:
     unfinished.replace(folder / "tiny-llama.gguf")
     unfinished.write_text(tokenizer_json(), encoding="utf-8")
     unfinished.replace(folder / "tokenizer.json")
-    print(folder / "tiny-llama.gguf")
+    write_hf(unfinished)
+    shutil.rmtree(folder / "tiny-llama", ignore_errors=True)
+    unfinished.rename(folder / "tiny-llama")
+    print(folder / "tiny-llama.gguf", folder / "tiny-llama", sep="\n")
 
 
 if __name__ == "__main__":
