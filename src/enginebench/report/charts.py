@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from math import floor, log10
 from typing import Any
 
 from enginebench.report import points
 from enginebench.report.points import Point, Series, Value
 from enginebench.report.tables import LOAD_TITLES, level_text, shown
-from enginebench.report.text import clean, listed, whole
+from enginebench.report.text import clean, listed, markup_text, whole
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 DASHES = ("solid", "dash", "dot")
@@ -153,7 +152,7 @@ def _line(
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": escape(clean(series.target.name)),
+        "name": markup_text(series.target.name),
         "x": list(x),
         "y": list(y),
         "customdata": list(hover),
@@ -265,4 +264,4 @@ def _missing(same: Sequence[Series], metric: str, stats: tuple[str, ...]) -> tup
 
 
 def _title(load: str) -> str:
-    return LOAD_TITLES.get(load, escape(clean(load)))
+    return LOAD_TITLES.get(load, markup_text(load))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from enginebench.model.details import SHARES, Details, Distribution, Track
 from enginebench.model.summary import Summary
 from enginebench.report.charts import DASHES, SYMBOLS, Chart, figure_of, plain_axis
 from enginebench.report.tables import LOAD_TITLES
-from enginebench.report.text import clean, number, some, whole
+from enginebench.report.text import markup_text, number, some, whole
 
 _DISTRIBUTIONS = (
     ("ttft", "TTFT", "Distribution of the time to first token"),
@@ -38,7 +37,7 @@ def detail_charts(details: Details, summary: Summary) -> list[Chart]:
 
 def _distributions(details: Details, place: Mapping[str, int]) -> Iterable[Chart]:
     for load in dict.fromkeys(one.load for one in details.distributions):
-        title = LOAD_TITLES.get(load, escape(clean(load)))
+        title = LOAD_TITLES.get(load, markup_text(load))
         for metric, short, heading in _DISTRIBUTIONS:
             drawn = [one for one in details.distributions if (one.load, one.metric) == (load, metric)]
             levels = sorted({one.level for one in drawn})
@@ -95,7 +94,7 @@ def _failures(details: Details, place: Mapping[str, int]) -> Chart:
             | {
                 "mode": "markers",
                 "x": list(one.at_s),
-                "y": [escape(clean(one.kind))] * len(one.n),
+                "y": [markup_text(one.kind)] * len(one.n),
                 "customdata": [some(n, "request") for n in one.n],
                 "hovertemplate": "%{y}: %{customdata} after %{x:,.1f} s",
                 "marker": {"size": sizes, "symbol": symbol, "opacity": 0.75},
@@ -114,7 +113,7 @@ def _dressed(target: str, position: int) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": escape(clean(target)),
+        "name": markup_text(target),
         "connectgaps": False,
         "line": {"width": 1.6, "dash": DASHES[position // len(SYMBOLS) % len(DASHES)]},
         "meta": {"series": position, "role": "detail"},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from html import escape
 
 _ESCAPE_SEQUENCES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor moves
@@ -62,10 +63,14 @@ def listed(words: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def markup_text(text: str) -> str:
+    """Foreign text for a place that reads HTML tags, as plotly's labels do."""
+    return escape(clean(text))
+
+
 def markdown_text(text: str) -> str:
     """Foreign text that Markdown shows as it is, also inside a table cell."""
-    escaped = _MARKDOWN.sub(r"\\\1", clean(text))
-    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return escape(_MARKDOWN.sub(r"\\\1", clean(text)), quote=False)
 
 
 def markdown_code(text: str) -> str:
