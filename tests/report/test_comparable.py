@@ -74,3 +74,9 @@ def test_one_target_has_no_word_on_comparing() -> None:
     for text in (on_terminal(run_summary()), markdown(run_summary(), {}), page(run_summary(), {}, "")):
         assert "nequal work" not in text
         assert "Same work" not in text
+
+
+def test_unequal_work_is_not_set_side_by_side() -> None:
+    for text in (on_terminal(UNEQUAL), markdown(UNEQUAL, {}), page(UNEQUAL, {}, "")):
+        assert "At their best levels" not in text
+    assert "At their best levels" in on_terminal(run_summary())

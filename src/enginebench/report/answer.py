@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from enginebench.model.summary import Summary
 from enginebench.report import points
+from enginebench.report.comparable import unequal_work
 from enginebench.report.findings import check_title
 from enginebench.report.points import Point, Series, all_series, n_repeats
 from enginebench.report.tables import LOAD_TITLES, Cell, level_text, shown
@@ -45,10 +46,11 @@ def failed_checks(point: Point) -> list[str]:
 
 
 def answer(summary: Summary) -> list[str]:
-    """One paragraph a target, in plain text, and one that sets the targets side by side."""
+    """One paragraph a target, in plain text, and one that sets the targets side by side
+    where they were given the same work."""
     everything = all_series(summary)
     paragraphs = [_paragraph(series) for series in everything] + unmeasured(summary)
-    beside = side_by_side(everything)
+    beside = None if unequal_work(summary) else side_by_side(everything)
     return [*paragraphs, beside] if beside else paragraphs
 
 

@@ -110,7 +110,7 @@ def _facts(summary: Summary, everything: Sequence[Series]) -> list[str]:
 
 
 def _lead(summary: Summary, everything: tuple[Series, ...]) -> list[str]:
-    side_by_side = answer.side_by_side(everything)
+    side_by_side = None if unequal_work(summary) else answer.side_by_side(everything)
     sentences = [side_by_side] if side_by_side else [answer.headline(series) for series in everything]
     return sentences + answer.unmeasured(summary)
 
