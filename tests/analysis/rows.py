@@ -13,6 +13,7 @@ from enginebench.model.record import ChunkKind, Chunks, Record
 from enginebench.model.run import Run
 from enginebench.model.summary import Level, LevelWindow, Summary
 from enginebench.store.records import table
+from enginebench.store.telemetry import SCHEMA as TELEMETRY
 
 ORIGIN_NS = 2**60 + 1
 """Beyond what a float64 holds to the nanosecond: a conversion that loses precision shows."""
@@ -129,7 +130,7 @@ def run(records: Sequence[Record], *cells: CellResult, targets: Sequence[Mapping
         "targets": list(targets)
         or [{"name": "t", "engine": "vLLM", "version": "0.1", "model": "m", "endpoint": "chat"}],
     }
-    return Run(Path("nowhere"), meta, cells, table(records), summarise)
+    return Run(Path("nowhere"), meta, cells, table(records), TELEMETRY.empty_table(), summarise)
 
 
 def summary(records: Sequence[Record], *cells: CellResult) -> Summary:

@@ -27,6 +27,10 @@ def after(n: int, *others: Record) -> list[Record]:
 TIMED = result(span_ms=(0, 4000))
 
 
+def sampled(cpu_s: float) -> CellResult:
+    return result(span_ms=(0, 100), client={"sampler_cpu_s": cpu_s, "sampler_wall_s": 10.0})
+
+
 def counting(n_tokens: float) -> CellResult:
     """A cell whose engine counted so many tokens."""
     return replace(TIMED, engine_counters={"generation_tokens": n_tokens})
@@ -79,6 +83,10 @@ CASES: list[tuple[str, str | None, float | None, list[Record], CellResult]] = [
     ("client_cpu", "pass", 0.3, busy(1), result(span_ms=(0, 100), client={"cpu_s": 3.0, "wall_s": 10.0})),
     ("client_cpu", "warn", 0.9, busy(1), result(span_ms=(0, 100), client={"cpu_s": 9.0, "wall_s": 10.0})),
     ("client_cpu", None, None, busy(1), result(span_ms=(0, 100), client={"cpu_s": None, "wall_s": 10.0})),
+    ("sampler_cpu", "pass", 0.01, busy(1), sampled(0.1)),
+    ("sampler_cpu", "warn", 0.2, busy(1), sampled(2.0)),
+    ("sampler_cpu", None, None, busy(1), TIMED),
+    ("shared_cores", None, None, busy(1), TIMED),
     ("send_lag", "pass", 0.0, busy(2), TIMED),
     ("send_lag", "warn", 0.05, LAGGING, TIMED),
     ("send_lag", None, None, [refused(0)], TIMED),
@@ -137,7 +145,17 @@ def test_a_check_on_its_situation(
 
 
 def test_every_check_of_the_list_was_shown_to_object() -> None:
-    assert {case[0] for case in CASES if case[1] in ("warn", "fail")} == CHECKS.keys()
+    shown = {case[0] for case in CASES if case[1] in ("warn", "fail")}
+    assert shown | {"shared_cores"} == CHECKS.keys()
+
+
+@pytest.mark.parametrize(("shares", "verdict", "value"), [(True, "warn", 1.0), (False, "pass", 0.0)])
+def test_an_engine_on_the_cores_of_the_client_is_warned_of(shares: bool, verdict: str, value: float) -> None:
+    target = {"name": "t", "shares_cores": shares}
+    (level,) = summarise(run(busy(1), TIMED, targets=[target])).targets[0].levels
+    (check,) = [check for check in level.checks if check["name"] == "shared_cores"]
+    assert (check["verdict"], check["value"]) == (verdict, value)
+    assert bool(check["advice"]) == shares
 
 
 def test_a_warm_prefix_cache_is_no_surprise_where_prompts_repeat() -> None:

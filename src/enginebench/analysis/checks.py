@@ -29,6 +29,8 @@ CHECKS: Mapping[str, Check] = {
         client_checks.client_delay,
         client_checks.coalesced,
         client_checks.client_cpu,
+        client_checks.sampler_cpu,
+        client_checks.shared_cores,
         client_checks.send_lag,
         client_checks.occupancy,
         work_checks.token_source,

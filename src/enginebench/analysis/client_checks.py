@@ -111,6 +111,35 @@ def client_cpu(evidence: Evidence) -> Finding | None:
     )
 
 
+def sampler_cpu(evidence: Evidence) -> Finding | None:
+    """Share of one core that reading the telemetry took."""
+    client = evidence.result.client if evidence.result else {}
+    cpu_s, wall_s = client.get("sampler_cpu_s"), client.get("sampler_wall_s")
+    if cpu_s is None or not wall_s:
+        return None
+    share = cpu_s / wall_s
+    return unless(
+        share <= 0.05,
+        "warn",
+        share,
+        "Reading the telemetry took this share of a core from the engine or the client: "
+        "give them more cores.",
+    )
+
+
+def shared_cores(evidence: Evidence) -> Finding | None:
+    """1 where engine and client may run on the same cores, 0 where their affinities are disjoint."""
+    if evidence.shares_cores is None:
+        return None
+    return unless(
+        not evidence.shares_cores,
+        "warn",
+        float(evidence.shares_cores),
+        "Engine and client may run on the same cores, and take time from each other: pin them apart "
+        "(taskset -c) where the engine needs the CPU.",
+    )
+
+
 def send_lag(evidence: Evidence) -> Finding | None:
     """p99 of sent - intended, as a share of the median latency."""
     requests, rows = evidence.requests, evidence.requests.sample

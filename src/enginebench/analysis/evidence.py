@@ -24,6 +24,8 @@ class Evidence:
     """Concurrency limit; None for another kind of load."""
     metrics: Mapping[str, Metric]
     unique_prompts: bool
+    shares_cores: bool | None = None
+    """Whether engine and client may run on the same cores; None where that is not known."""
 
     @property
     def n_ok(self) -> int:

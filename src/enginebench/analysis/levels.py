@@ -10,7 +10,9 @@ import numpy as np
 from enginebench.analysis import metrics, stats, windows
 from enginebench.analysis.columns import Ints
 from enginebench.analysis.requests import COUNTED_BY_SERVER, Requests
+from enginebench.analysis.server_side import server_side
 from enginebench.analysis.windows import Arrived
+from enginebench.model.plan import CellResult
 from enginebench.model.summary import LevelWindow, Metric, Stat
 
 DISTRIBUTIONS: Mapping[str, str] = {
@@ -24,6 +26,8 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "client_delay": "ms",
     "send_lag": "ms",
     "connect": "ms",
+    "server_ttft": "ms",
+    "server_itl": "ms",
     "prompt_tokens": "tok",
     "output_tokens": "tok",
 }
@@ -35,7 +39,9 @@ RATES: Mapping[str, str] = {
 }
 
 
-def level_metrics(requests: Requests, window: LevelWindow | None, complete: bool) -> dict[str, Metric]:
+def level_metrics(
+    requests: Requests, window: LevelWindow | None, result: CellResult | None
+) -> dict[str, Metric]:
     """Every metric, always all of them. Latencies and token counts are of successful requests of
     phase `measure`; rates are by arrival inside the window (windows.py). Where no measured request
     succeeded, every number is missing: a level that failed has no speed."""
@@ -43,7 +49,8 @@ def level_metrics(requests: Requests, window: LevelWindow | None, complete: bool
         reason = "no request succeeded" if requests.measured.any() else "nothing was measured"
         missing = {name: stats.absent(unit, reason) for name, unit in DISTRIBUTIONS.items()}
         return missing | {name: stats.absent(unit, reason, ("value",)) for name, unit in RATES.items()}
-    found = _distributions(requests) | _rates(requests, window, complete)
+    complete = result is not None and result.finished
+    found = _distributions(requests) | server_side(result) | _rates(requests, window, complete)
     return {name: found[name] for name in (*DISTRIBUTIONS, *RATES)}
 
 

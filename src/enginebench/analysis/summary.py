@@ -42,6 +42,16 @@ class _Key:
     repeat: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What is known of a level beside its records."""
+
+    key: _Key
+    result: CellResult | None
+    unique_prompts: bool
+    shares_cores: bool | None
+
+
 def summarise(run: Run) -> Summary:
     """All targets of the run in its order, each with its levels by (load, level, repeat).
 
@@ -53,11 +63,15 @@ def summarise(run: Run) -> Summary:
     results = {_key_of(result): result for result in run.cells}
     tables = dict(_by_level(run.records.select(_NEEDED)))
     unique_prompts = bool(meta["scenario"].get("workload", {}).get("unique_prompts", True))
+    about = {target["name"]: target for target in meta["targets"]}
+    nothing = run.records.slice(0, 0)
     levels = {
-        key: _level(key, results.get(key), tables.get(key, run.records.slice(0, 0)), unique_prompts)
+        key: _level(
+            _Given(key, results.get(key), unique_prompts, about.get(key.target, {}).get("shares_cores")),
+            tables.get(key, nothing),
+        )
         for key in sorted(results.keys() | tables.keys())
     }
-    about = {target["name"]: target for target in meta["targets"]}
     names = [*about, *sorted({key.target for key in levels} - about.keys())]
     return Summary(
         format=SUMMARY_FORMAT,
@@ -118,23 +132,24 @@ def _keys(records: pa.Table, name: str) -> np.ndarray[Any, Any]:
     return found
 
 
-def _level(key: _Key, result: CellResult | None, table: pa.Table, unique_prompts: bool) -> Level:
+def _level(given: _Given, table: pa.Table) -> Level:
+    key, result = given.key, given.result
     requests = read_requests(table)
     window = find_window(result, requests)
-    complete = result is not None and result.finished
-    metrics = level_metrics(requests, window, complete)
+    metrics = level_metrics(requests, window, result)
     evidence = Evidence(
         requests=requests,
         result=result,
         cap=key.level if key.load == "concurrency" else None,
         metrics=metrics,
-        unique_prompts=unique_prompts,
+        unique_prompts=given.unique_prompts,
+        shares_cores=given.shares_cores,
     )
     return Level(
         load=key.load,
         level=key.level,
         repeat=key.repeat,
-        complete=complete,
+        complete=result is not None and result.finished,
         window=window,
         counts=_outcome_counts(table, requests),
         errors=_error_counts(table, requests),

@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
 
 from enginebench.bench.progress import Progress, shared_row
+from enginebench.bench.sampler import Sampled, SamplerJob, start_sampler
 from enginebench.bench.targets import OpenTarget
 from enginebench.bench.worker import Job, Outcome, work
 from enginebench.errors import Interrupted
@@ -26,7 +27,9 @@ _LEAVE_S = 10.0
 def prepare_workers(main_module: str) -> None:
     """Starts the server process that workers are forked from, with their imports done: a worker is
     then up in milliseconds. `main_module` is the program's own, which every fork would import."""
-    multiprocessing.set_forkserver_preload(["enginebench.bench.worker", main_module])
+    multiprocessing.set_forkserver_preload(
+        ["enginebench.bench.worker", "enginebench.bench.sampler", main_module]
+    )
     forkserver.ensure_running()
 
 
@@ -55,6 +58,7 @@ def run_cell(cell: Cell, around: CellRun) -> CellResult:
     process = context.Process(target=work, args=(_job(cell, around), row, theirs), daemon=True)
     process.start()
     theirs.close()
+    sampling = start_sampler(_sampler_job(cell, around, process), row, context)
     progress = Progress(row)
     interrupted = False
     try:
@@ -62,14 +66,24 @@ def run_cell(cell: Cell, around: CellRun) -> CellResult:
     except Interrupted:
         interrupted = True
         outcome = _stop(process, ours, "interrupted")
+    sampled = sampling.stop()
     after = {} if interrupted else around.opened.counters()
-    result = replace(
-        _stored(cell, around, progress, outcome),
-        engine_counters={name: after[name] - before[name] for name in after if name in before},
-    )
+    growth = {name: after[name] - before[name] for name in after if name in before}
+    result = replace(_stored(cell, around, progress, outcome), engine_counters=growth)
+    result = _with_samples(result, sampled)
     if interrupted:
         raise Interrupted(result)
     return result
+
+
+def _with_samples(result: CellResult, sampled: Sampled | None) -> CellResult:
+    if sampled is None:
+        return result
+    cost: dict[str, float | None] = {
+        "sampler_cpu_s": sampled.cpu_s,
+        "sampler_wall_s": sampled.wall_s,
+    }
+    return replace(result, client=result.client | cost, engine_histograms=sampled.histograms)
 
 
 def _job(cell: Cell, around: CellRun) -> Job:
@@ -87,6 +101,12 @@ def _job(cell: Cell, around: CellRun) -> Job:
         engine_start=around.engine_start,
         secrets=opened.secrets,
     )
+
+
+def _sampler_job(cell: Cell, around: CellRun, worker: BaseProcess) -> SamplerJob:
+    assert worker.pid is not None  # it has been started
+    path = around.folder.telemetry_spool(cell)
+    return SamplerJob(cell.target, path, around.opened.metrics, worker.pid)
 
 
 def _watch(

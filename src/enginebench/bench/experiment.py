@@ -26,7 +26,12 @@ from enginebench.model.scenario import Scenario, Target
 from enginebench.store.folder import RunFolder, locked, plain_cell
 from enginebench.store.records import FORMAT_VERSION
 from enginebench.store.recover import recover_spools
+from enginebench.store.telemetry import merge_telemetry
 from enginebench.telemetry.host import host_facts
+from enginebench.telemetry.nvml import gpu_facts
+
+_OF_LAST_START = ("base_url", "argv", "version", "flags", "image_digest", "shares_cores")
+"""Facts of a start that stand with its target too."""
 
 
 class Screen(Protocol):
@@ -82,7 +87,7 @@ def first_meta(scenario: Scenario, command: list[str]) -> dict[str, Any]:
         "command": command,
         "scenario": plain_scenario(scenario),
         "scenario_sha256": scenario_hash(scenario),
-        "hosts": [host_facts()],
+        "hosts": [host_facts() | gpu_facts()],
         "targets": [target_facts(t) for t in scenario.targets],
         "cells": [],
     }
@@ -113,6 +118,7 @@ def run(scenario: Scenario, folder: RunFolder, screen: Screen, meta: dict[str, A
             raise UserError(f"another enginebench is writing to {folder.path}")
         experiment.save()
         status = _run_all(experiment, todo)
+        merge_telemetry(folder)
         meta["status"], meta["finished_utc"] = status, _utc()
         experiment.save()
     return status
@@ -157,9 +163,7 @@ def _run_block(experiment: Experiment, name: str, block: list[Cell]) -> None:
 
 def _note_start(experiment: Experiment, target: Target, open_target: OpenTarget) -> int | None:
     facts = experiment.target_meta(target.name)
-    facts |= {
-        key: open_target.facts[key] for key in ("base_url", "argv", "version") if key in open_target.facts
-    }
+    facts |= {key: open_target.facts[key] for key in _OF_LAST_START if key in open_target.facts}
     if target.launch is None:
         return None
     facts["starts"].append(open_target.facts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,10 +17,12 @@ from enginebench.engines.readiness import check_endpoint
 from enginebench.engines.version import engine_version
 from enginebench.errors import UserError
 from enginebench.model.client import Endpoint
-from enginebench.model.launcher import Launcher
+from enginebench.model.launcher import Image, Launcher
 from enginebench.model.request import ENDPOINT_PATHS, Dialect
 from enginebench.model.scenario import Scenario, Target
-from enginebench.telemetry.prometheus import read_metrics
+from enginebench.telemetry.as_running import flags_as_running, image_digest
+from enginebench.telemetry.host import shares_cores
+from enginebench.telemetry.prometheus import EngineMetrics, read_once
 
 COUNTERS = ("prompt_tokens", "generation_tokens")
 
@@ -36,13 +38,13 @@ class OpenTarget:
     """Of this start, for run.json: ready_s, argv and so on."""
     secrets: tuple[str, ...] = field(repr=False)
     _engine: Engine | None = None
-    _metrics_url: str | None = None
-    _metrics: Mapping[str, str] = field(default_factory=dict)
-    """Counter -> its name in the engine's metrics."""
+    metrics: EngineMetrics | None = None
+    """None where it tells none, or we do not know which."""
 
     def counters(self) -> dict[str, float]:
         """The engine's own token counters, as they stand; empty where it tells none."""
-        return read_metrics(self._metrics_url, self._metrics) if self._metrics_url else {}
+        values = read_once(self.metrics).values if self.metrics else {}
+        return {name: values[name] for name in COUNTERS if name in values}
 
     def problem(self) -> str | None:
         """Why it cannot be loaded any more; None while it can."""
@@ -89,6 +91,9 @@ def target_facts(target: Target) -> dict[str, Any]:
         "endpoint": target.endpoint,
         "base_url": target.url,
         "argv": None,
+        "flags": None,
+        "image_digest": None,
+        "shares_cores": None,
         "problem": None,
         "starts": [],
     }
@@ -119,12 +124,24 @@ def opened(target: Target, scenario: Scenario, log_path: Path) -> Iterator[OpenT
             "first_token_s": engine.first_token_s,
             "first_completion_s": engine.first_completion_s,
         }
-        endpoint = _endpoint(engine.base_url, target, scenario, headers)
         root = engine.base_url.removesuffix(launcher.base_path)
-        counters = {name: launcher.metrics[name] for name in COUNTERS if name in launcher.metrics}
-        yield OpenTarget(
-            target, endpoint, spec.model, spec.dialect, facts, secrets, engine, f"{root}/metrics", counters
-        )
+        facts |= _as_running(engine, launcher.forms[target.via].image, target, (root, headers, secrets))
+        endpoint = _endpoint(engine.base_url, target, scenario, headers)
+        metrics = EngineMetrics(f"{root}/metrics", launcher.metrics, headers) if launcher.metrics else None
+        yield OpenTarget(target, endpoint, spec.model, spec.dialect, facts, secrets, engine, metrics)
+
+
+def _as_running(
+    engine: Engine, image: Image | None, target: Target, asked: tuple[str, dict[str, str], tuple[str, ...]]
+) -> dict[str, Any]:
+    """What only the running engine, or its image, can tell; None where it does not."""
+    name = str(target.options.get("image", image.name)) if image else None
+    return {
+        "flags": flags_as_running(*asked),
+        "image_digest": image_digest(name) if name else None,
+        # The process that we started for a container is Docker's client: it says nothing of cores.
+        "shares_cores": None if image else shares_cores(engine.pid),
+    }
 
 
 def _engine_spec(

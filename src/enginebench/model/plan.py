@@ -44,6 +44,20 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Histogram:
+    """A Prometheus histogram: as an engine serves it, or how much it grew over a span."""
+
+    le: tuple[float, ...]
+    """Upper bounds in seconds, ascending; the last bucket, which has none, is not among them."""
+    n: tuple[int, ...]
+    """Observations up to each bound: cumulative."""
+    sum: float | None
+    """Of all observed values, in seconds."""
+    count: int
+    """All observations, those beyond the last bound included."""
+
+
+@dataclass(frozen=True, slots=True)
 class CellResult:
     """What run.json keeps of a finished (or broken-off) cell, beside its records."""
 
@@ -54,7 +68,11 @@ class CellResult:
     problem: str | None
     """Why it broke off, in words; None when it did not."""
     client: dict[str, float | None]
-    """Of the load worker: cpu_s, wall_s, loop_lag_p99_s, loop_lag_max_s, peak_rss_bytes."""
+    """Of the load worker: cpu_s, wall_s, loop_lag_p99_s, loop_lag_max_s, peak_rss_bytes. And of the
+    sampler beside it: sampler_cpu_s, sampler_wall_s."""
     engine_counters: dict[str, float] = field(default_factory=dict)
     """How much the engine's own counters (prompt_tokens, generation_tokens) grew from before the
     first send to after the drain; empty where it tells none."""
+    engine_histograms: dict[str, Histogram] = field(default_factory=dict)
+    """The engine's own latencies (ttft_seconds, itl_seconds, e2e_seconds) that it observed from
+    the opening of the window to its close, each looked at some 50 ms after; empty where it has none."""

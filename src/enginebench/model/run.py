@@ -26,6 +26,8 @@ class Run:
     cells: tuple[CellResult, ...]
     records: pa.Table
     """One row per request; list columns per chunk."""
+    telemetry: pa.Table
+    """One row per reading beside the load (docs/formats.md); empty when there are none."""
     derive: Callable[[Run], Summary] = field(repr=False)
     """How a summary is made: given by the loader, so that this package knows no analysis."""
 

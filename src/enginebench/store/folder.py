@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from enginebench.errors import StorageError, UserError
-from enginebench.model.plan import Cell, CellResult, Window
+from enginebench.model.plan import Cell, CellResult, Histogram, Window
 from enginebench.store.records import FORMAT_VERSION
 
 
@@ -40,6 +40,16 @@ class RunFolder:
 
     def log_path(self, target: str) -> Path:
         return self.path / "logs" / f"{target}.txt"
+
+    @property
+    def telemetry_path(self) -> Path:
+        return self.path / "telemetry.parquet"
+
+    def telemetry_spool(self, cell: Cell) -> Path:
+        return self.path / "spool" / f"{cell.file_stem}.telemetry"
+
+    def telemetry_spools(self) -> list[Path]:
+        return sorted((self.path / "spool").glob("*.telemetry"))
 
     def spools(self) -> list[Path]:
         return sorted((self.path / "spool").glob("*.spool"))
@@ -108,8 +118,17 @@ def locked(folder: RunFolder) -> Iterator[bool]:
 def cell_result(plain: dict[str, Any]) -> CellResult:
     """The inverse of `dataclasses.asdict` on a CellResult."""
     window = plain["window"]
+    histograms = {
+        name: Histogram(**{**known, "le": tuple(known["le"]), "n": tuple(known["n"])})
+        for name, known in plain.get("engine_histograms", {}).items()
+    }
     return CellResult(
-        **{**plain, "cell": Cell(**plain["cell"]), "window": Window(**window) if window else None}
+        **{
+            **plain,
+            "cell": Cell(**plain["cell"]),
+            "window": Window(**window) if window else None,
+            "engine_histograms": histograms,
+        }
     )
 
 

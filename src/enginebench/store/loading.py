@@ -10,6 +10,7 @@ from enginebench.model.run import Run
 from enginebench.store.folder import RunFolder, cell_result
 from enginebench.store.records import read_records
 from enginebench.store.recover import recover_dead_run
+from enginebench.store.telemetry import read_telemetry
 
 
 def load(folder: str | os.PathLike[str]) -> Run:
@@ -27,5 +28,6 @@ def load(folder: str | os.PathLike[str]) -> Run:
         meta=meta,
         cells=tuple(cell_result(c) for c in meta["cells"]),
         records=read_records(sorted((run_folder.path / "records").glob("*.parquet"))),
+        telemetry=read_telemetry(run_folder),
         derive=summarise,
     )

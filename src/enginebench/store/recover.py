@@ -12,6 +12,7 @@ from enginebench.model.record import Decoded, Record
 from enginebench.store.folder import RunFolder, locked, plain_cell
 from enginebench.store.records import RecordWriter
 from enginebench.store.spool import CellHeader, RequestFacts, read_spool
+from enginebench.store.telemetry import merge_telemetry
 from enginebench.wire.decode import decode
 
 
@@ -91,12 +92,14 @@ def recover_dead_run(folder: RunFolder) -> None:
 
     Does nothing for a run that is alive or that ended in order.
     """
-    if not folder.spools() and folder.read_meta()["status"] != "running":
+    left = [*folder.spools(), *folder.telemetry_spools()]
+    if not left and folder.read_meta()["status"] != "running":
         return
     with locked(folder) as ours:
         if ours:
             meta = folder.read_meta()
             recover_spools(folder, meta)
+            merge_telemetry(folder)
             if meta["status"] == "running":
                 meta["status"] = "crashed"
             folder.write_meta(meta)

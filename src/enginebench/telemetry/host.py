@@ -1,4 +1,4 @@
-"""Facts about this host that a reader needs in order to trust or repeat a run."""
+"""This host: facts that a reader needs in order to trust or repeat a run, and readings while it lasts."""
 
 from __future__ import annotations
 
@@ -31,6 +31,54 @@ def host_facts() -> dict[str, Any]:
         "boot_id": boot_id(),
         "realtime_minus_monotonic_ns": realtime_minus_monotonic_ns(),
     }
+
+
+class HostReader:
+    """CPU and memory of the whole machine, from one reading to the next."""
+
+    def __init__(self) -> None:
+        psutil.cpu_percent(None)  # what it answers first is about no span at all
+
+    def read(self) -> dict[str, float]:
+        """`cpu_share` (0..1 of all cores, since the last reading) and `memory_used_bytes`."""
+        memory = psutil.virtual_memory()
+        return {
+            "cpu_share": psutil.cpu_percent(None) / 100,
+            "memory_used_bytes": float(memory.total - memory.available),
+        }
+
+
+def process_readings(pid: int) -> dict[str, float]:
+    """`client_cpu_s` (used since its start) and `client_rss_bytes`; nothing once it has ended."""
+    try:
+        process = psutil.Process(pid)
+        cpu = process.cpu_times()
+        return {
+            "client_cpu_s": cpu.user + cpu.system,
+            "client_rss_bytes": float(process.memory_info().rss),
+        }
+    except psutil.Error:
+        return {}
+
+
+def shares_cores(pid: int) -> bool | None:
+    """Whether some process of the tree under `pid` may run on a core that we may run on. None when
+    it has ended. (Cores, not their hyperthreads: two threads of one core count as two.)"""
+    ours = os.sched_getaffinity(0)
+    try:
+        root = psutil.Process(pid)
+        tree = [root.pid, *(child.pid for child in root.children(recursive=True))]
+    except psutil.Error:
+        return None
+    found = [theirs for theirs in map(_affinity, tree) if theirs is not None]
+    return any(ours & theirs for theirs in found) if found else None
+
+
+def _affinity(pid: int) -> set[int] | None:
+    try:
+        return os.sched_getaffinity(pid)
+    except OSError:
+        return None
 
 
 def _cpu_model() -> str | None:
