@@ -73,7 +73,7 @@ def test_elements_are_closed_where_they_were_opened() -> None:
 def test_hostile_names_are_shown_as_text_and_never_run() -> None:
     parsed = Parsed(page(run_summary(), run_meta(), PLOTLY))
 
-    assert len(parsed.scripts) == 3
+    assert len(parsed.scripts) == 4
     assert not any("alert(1)</script" in script for script in parsed.scripts)
     assert HOSTILE_NAME in parsed.text
     assert "\x1b" not in parsed.text
@@ -89,7 +89,7 @@ def test_an_attribute_cannot_be_left_by_a_name() -> None:
 
 
 def test_the_figures_are_data_that_a_script_reads() -> None:
-    figures = json.loads(Parsed(page(run_summary(), run_meta(), PLOTLY)).scripts[0])
+    figures = json.loads(Parsed(page(run_summary(), run_meta(), PLOTLY)).scripts[1])
 
     assert [figure["id"] for figure in figures] == [
         f"{name}-concurrency" for name in ("throughput", "speed", "ttft", "icl", "tpot", "e2e")
@@ -154,7 +154,7 @@ def test_more_targets_than_colours_differ_by_their_dash() -> None:
     target = run_summary().targets[0]
     many = tuple(replace(target, name=f"t{i}") for i in range(7))
 
-    figures = json.loads(Parsed(page(replace(run_summary(), targets=many), {}, PLOTLY)).scripts[0])
+    figures = json.loads(Parsed(page(replace(run_summary(), targets=many), {}, PLOTLY)).scripts[1])
 
     first, *_, last = (trace for trace in figures[0]["figure"]["data"])
     assert first["marker"]["symbol"] == last["marker"]["symbol"]
