@@ -48,10 +48,15 @@ class TargetError(EnginebenchError):
 class EngineExited(TargetError):
     """An engine process ended before we asked it to."""
 
-    def __init__(self, name: str, exit_status: int | None, log_path: Path | None, log_tail: str) -> None:
+    def __init__(
+        self, name: str, exit_status: int | None, log_path: Path | None, log_tail: str, cause: str = ""
+    ) -> None:
         self.name, self.exit_status, self.log_path, self.log_tail = name, exit_status, log_path, log_tail
+        self.cause = cause
+        """What went wrong and what helps, where that is known; empty otherwise."""
         where = f"; last lines of {log_path}:\n{log_tail}" if log_tail else ""
-        super().__init__(f"{name} ended {_how(exit_status)} before it was stopped{where}")
+        known = f"{name}: {cause}\n" if cause else ""
+        super().__init__(f"{known}{name} ended {_how(exit_status)} before it was stopped{where}")
 
 
 def _how(exit_status: int | None) -> str:
@@ -63,11 +68,14 @@ def _how(exit_status: int | None) -> str:
 class EngineNotReady(TargetError):
     """An engine did not complete a request within its start timeout."""
 
-    def __init__(self, name: str, waited_s: float, last_answer: str, log_tail: str) -> None:
+    def __init__(self, name: str, waited_s: float, last_answer: str, log_tail: str, cause: str = "") -> None:
         self.name, self.waited_s, self.last_answer, self.log_tail = name, waited_s, last_answer, log_tail
+        self.cause = cause
+        """As in EngineExited."""
         where = f"; last log lines:\n{log_tail}" if log_tail else ""
+        known = f"{name}: {cause}\n" if cause else ""
         super().__init__(
-            f"{name} was not ready after {waited_s:.0f} s (last answer: {last_answer}); "
+            f"{known}{name} was not ready after {waited_s:.0f} s (last answer: {last_answer}); "
             f"raise `start_timeout` if the model is large{where}"
         )
 

@@ -36,7 +36,14 @@ STREAMS = {
     "not-json": event(b"<html>\x1b[31m"),
     "array": event([1]),
 }
-COMPLETION_STATUS = {"cannot-complete": [500], "early": [404, 500, 200], "refuses": [422], "locked": [401]}
+MESSAGES = {"out-of-memory": "CUDA out of memory. Tried to allocate 2.00 GiB."}
+COMPLETION_STATUS = {
+    "cannot-complete": [500],
+    "out-of-memory": [500],
+    "early": [404, 500, 200],
+    "refuses": [422],
+    "locked": [401],
+}
 HEALTH_STATUS = {"loading": [503, 503, 200], "unhealthy": [503]}
 MODELS_STATUS = {
     "locked": 401,
@@ -96,7 +103,8 @@ class Answer(BaseHTTPRequestHandler):
             os._exit(1)
         status = self._in_turn(COMPLETION_STATUS.get(self.server.mode, [200]))
         if status != 200:
-            self._answer(status, b'{"error": {"message": "unknown field\\n ignore_eos"}}')
+            message = MESSAGES.get(self.server.mode, "unknown field\n ignore_eos")
+            self._answer(status, json.dumps({"error": {"message": message}}).encode())
         elif self.server.mode == "endless":
             self._stream_without_end()
         else:

@@ -97,13 +97,38 @@ def test_an_engine_that_exits_at_once_is_reported_with_its_last_words(spec_of: S
     assert caught.value.exit_status == 1
     assert caught.value.exit_code == 3
     assert caught.value.log_tail == "  loading weights\n  torch.OutOfMemoryError: CUDA out of memory"
-    assert "exit code 1" in str(caught.value)
+    assert caught.value.cause.startswith("out of GPU memory; ")
+    assert str(caught.value).startswith("fake: out of GPU memory; ")
+    assert "\nfake ended with exit code 1 before" in str(caught.value)
     assert str(spec.log_path) in str(caught.value)
 
 
 def test_an_engine_that_crashes_is_reported_with_its_signal(spec_of: SpecOf) -> None:
-    with pytest.raises(EngineExited, match="ended by signal 11 before"):
+    with pytest.raises(EngineExited, match=r"^fake ended by signal 11 before") as caught:
         start(spec_of("crashes"))
+    assert caught.value.cause == ""  # nothing is guessed
+
+
+def test_a_cause_far_above_the_last_lines_is_still_found(tmp_path: Path) -> None:
+    code = "print('[Errno 28] No space left on device'); print('  frame' * 9 * 999); raise SystemExit(1)"
+    spec = EngineSpec("fake", [sys.executable, "-S", "-c", code, "{port}"], tmp_path / "log.txt", "m")
+    with pytest.raises(EngineExited, match=r"^fake: a disk is full; ") as caught:
+        start(spec)
+    assert "No space left" not in caught.value.log_tail
+
+
+def test_a_cause_of_an_earlier_start_is_not_taken_for_this_ones(spec_of: SpecOf) -> None:
+    spec = spec_of("crashes")
+    spec.log_path.write_text("OSError: [Errno 28] No space left on device\n" * 9)
+    with pytest.raises(EngineExited) as caught:
+        start(spec)
+    assert caught.value.cause == ""
+
+
+def test_a_cause_that_only_the_answer_to_a_completion_tells_is_found(spec_of: SpecOf) -> None:
+    with pytest.raises(EngineNotReady, match=r"^fake: out of GPU memory; ") as caught:
+        start(spec_of("out-of-memory", start_timeout_ns=700 * NS_PER_MS))
+    assert "\nfake was not ready after" in str(caught.value)
 
 
 def test_an_engine_that_dies_in_its_first_completion_is_reported_as_dead(spec_of: SpecOf) -> None:

@@ -49,6 +49,14 @@ def test_a_log_that_was_cut_is_read_from_its_beginning(tmp_path: Path) -> None:
     assert log_tail(tmp_path / "absent.txt") == ""
 
 
+def test_a_log_that_has_just_been_cut_ends_in_its_older_part(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("new\n")
+    (tmp_path / "log.txt.1").write_text("old\nolder's last\n")
+    assert log_tail(log) == "  old\n  older's last\n  new"
+    assert log_tail(log, start=2) == "  w"  # the older part is of an earlier start
+
+
 @pytest.mark.parametrize(
     ("code", "version"),
     [

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from enginebench.catalog.dialects import load_dialect
 from enginebench.catalog.invocation import completed, invocation, surroundings
 from enginebench.catalog.launchers import load_launcher
+from enginebench.engines.gpus import pinned
 from enginebench.engines.process import Engine, EngineSpec, exited, running
 from enginebench.engines.readiness import check_endpoint
 from enginebench.engines.version import engine_version
@@ -149,7 +150,8 @@ def _engine_spec(
 ) -> tuple[EngineSpec, tuple[str, ...]]:
     """How to start the target's engine, and the command that tells its version."""
     asked = {"model": target.model, **target.options}
-    words = completed(invocation(launcher, target.via, asked, surroundings(target)), api_key(target))
+    around = replace(surroundings(target), gpus=_gpus(target))
+    words = completed(invocation(launcher, target.via, asked, around), api_key(target))
     spec = EngineSpec(
         name=target.name,
         argv=words.argv,
@@ -164,8 +166,15 @@ def _engine_spec(
         readiness=target.readiness or launcher.readiness,
         headers=headers,
         start_timeout_ns=target.start_timeout_ns or launcher.start_timeout_ns,
+        container=words.container,
     )
     return spec, words.version_argv
+
+
+def _gpus(target: Target) -> Sequence[int | str] | None:
+    """Those of the target by UUID. Raises TargetError when one of them is in use."""
+    fraction = target.options.get("gpu_memory_fraction")
+    return pinned(target.name, target.gpus, fraction if isinstance(fraction, float) else None)
 
 
 def _endpoint(base_url: str, target: Target, scenario: Scenario, headers: dict[str, str]) -> Endpoint:

@@ -3,15 +3,16 @@
 It runs by its own path under `python -I -S`, with the standard library only, so that it starts in
 some 30 ms and depends on nothing that the engine's environment could break. It makes itself the
 subreaper of everything it starts: a daemon that forks twice and leaves its session still becomes
-the guard's child, and is found in /proc when the time comes. Not covered: processes that another
-service starts on the engine's behalf (a container daemon).
+the guard's child, and is found in /proc when the time comes. What another service started on the
+engine's behalf (a container daemon) is no child of anybody here: the order's last command ends it.
 
 stdin:  one line of JSON, the order (see `_Order`); any further byte, or the end of file, means stop.
 stdout: one line of JSON per event:
         {"event": "started", "pid": int, "at_ns": int}          monotonic ns, just before the spawn
         {"event": "failed", "errno": int, "message": str}       the command cannot be run
         {"event": "exited", "status": int, "at_ns": int}        -n: by signal n; sent when it happens
-        {"event": "stopped", "left": [pid, ...]}                last; `left` did not die of SIGKILL
+        {"event": "stopped", "left": [pid, ...], "last": str | null}
+            at the end; `left` did not die of SIGKILL, `last` is what the last command complained of
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ import select
 import signal
 import subprocess
 import time
-from typing import Any, TypedDict
+from typing import IO, Any, Literal, TypedDict
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LOOK_EVERY_S = 0.02
 _LOG_CHECK_EVERY_S = 1.0
+_HEAD_BYTES = 1 << 20
+_LAST_PATIENCE_S = 30.0
 _KILL_PATIENCE_S = 10.0
 """How long a killed process may take to go: one that hangs in the kernel can outlive SIGKILL."""
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -42,6 +45,8 @@ class _Order(TypedDict):
     log: str
     log_limit_bytes: int
     grace_s: float
+    last: list[str]
+    """A command for the very end, when the tree is gone; empty for none."""
     owner: int
     """Pid of the process that the engine must not outlive."""
 
@@ -57,6 +62,7 @@ def main() -> None:
         _tell(event="failed", errno=ctypes.get_errno(), message="cannot become a child subreaper")
         return
     wake = _wake_on_signals()
+    log = _Log(order["log"], order["log_limit_bytes"])
     started_ns = time.monotonic_ns()
     try:
         process = _spawn(order, libc)
@@ -66,8 +72,9 @@ def main() -> None:
     # Reaped below by waitpid(-1), with all the others; without this Popen would warn at the end.
     process.returncode = 0
     _tell(event="started", pid=process.pid, at_ns=started_ns)
-    _watch(order, process.pid, wake)
-    _tell(event="stopped", left=_end_tree(process.pid, order["grace_s"]))
+    _watch(order["owner"], process.pid, wake, log)
+    left = _end_tree(process.pid, order["grace_s"])
+    _tell(event="stopped", left=left, last=_run_last(order))
 
 
 def _wake_on_signals() -> int:
@@ -90,7 +97,7 @@ def _spawn(order: _Order, libc: ctypes.CDLL) -> subprocess.Popen[bytes]:
         # Should the guard itself be killed, at least the main process goes with it.
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
-    # Appending: after `_shorten_log` has cut the file, writes go to its new end.
+    # Appending: after the file has been cut, writes go to its new end.
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         return subprocess.Popen(
@@ -107,19 +114,19 @@ def _spawn(order: _Order, libc: ctypes.CDLL) -> subprocess.Popen[bytes]:
         os.close(log)
 
 
-def _watch(order: _Order, engine: int, wake: int) -> None:
+def _watch(owner_pid: int, engine: int, wake: int, log: _Log) -> None:
     """Returns when the engine has ended, or when it has to: a word on stdin, its end, our owner's
     death or a signal."""
     watched = [0, wake]
     try:
         # A pipe's end can live on in another child of our owner; its pidfd tells for certain.
-        owner = os.pidfd_open(order["owner"])
+        owner = os.pidfd_open(owner_pid)
         watched.append(owner)
     except ProcessLookupError:
         return
     except OSError:
         pass  # before Linux 5.3, or forbidden: the pipe alone has to do
-    if os.getppid() != order["owner"]:
+    if os.getppid() != owner_pid:
         return
     while True:
         ready, _, _ = select.select(watched, [], [], _LOG_CHECK_EVERY_S)
@@ -133,7 +140,7 @@ def _watch(order: _Order, engine: int, wake: int) -> None:
                 return
         if any(fd != wake for fd in ready):
             return
-        _shorten_log(order["log"], order["log_limit_bytes"])
+        log.shorten()
 
 
 def _reap(engine: int) -> int | None:
@@ -209,21 +216,57 @@ def _descendants() -> set[int]:
     return found
 
 
-def _shorten_log(path: str, limit_bytes: int) -> None:
-    """Moves a log that has grown over the limit to `<path>.1` and cuts it to nothing: a flood then
-    takes at most about twice the limit of disk. What is written between copy and cut is lost."""
+def _run_last(order: _Order) -> str | None:
+    """Runs the last command; what it complained of, None when it went well or there is none."""
+    if not order["last"]:
+        return None
     try:
-        if os.stat(path).st_size <= limit_bytes:
-            return
-        with open(path, "r+b", buffering=0) as log, open(f"{path}.1", "wb", buffering=0) as older:
-            log.seek(-limit_bytes, os.SEEK_END)
-            left = limit_bytes
-            while left > 0 and (part := log.read(min(left, 1 << 20))):
-                older.write(part)
-                left -= len(part)
-            log.truncate(0)
-    except OSError:
-        pass  # a log that cannot be shortened is no reason to stop the engine
+        done = subprocess.run(
+            order["last"],
+            env=order["env"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_LAST_PATIENCE_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return done.stderr.decode(errors="replace").strip() or "it failed" if done.returncode else None
+
+
+class _Log:
+    """The engine's log, kept short: its head, which tells how the engine was set up, stays in
+    `<path>.head`; what came before the last cut in `<path>.1`; the rest in the file itself. A flood
+    then takes at most about twice the limit of disk. What is written between copy and cut is lost."""
+
+    def __init__(self, path: str, limit_bytes: int) -> None:
+        self._path = path
+        self._limit_bytes = limit_bytes
+        self._start: int | None = os.stat(path).st_size if os.path.exists(path) else 0
+        """Where this start's own lines begin; None once its head has been kept."""
+
+    def shorten(self) -> None:
+        try:
+            size = os.stat(self._path).st_size
+            if size <= self._limit_bytes:
+                return
+            with open(self._path, "r+b", buffering=0) as log:
+                if self._start is not None:
+                    # Appended: earlier starts that wrote to the same log have kept theirs there.
+                    _copy(log, self._start, min(_HEAD_BYTES, self._limit_bytes), f"{self._path}.head", "ab")
+                    self._start = None
+                _copy(log, size - self._limit_bytes, self._limit_bytes, f"{self._path}.1", "wb")
+                log.truncate(0)
+        except OSError:
+            pass  # a log that cannot be shortened is no reason to stop the engine
+
+
+def _copy(log: IO[bytes], at: int, n_bytes: int, path: str, mode: Literal["ab", "wb"]) -> None:
+    log.seek(at)
+    with open(path, mode, buffering=0) as copy:
+        while n_bytes > 0 and (part := log.read(min(n_bytes, 1 << 20))):
+            copy.write(part)
+            n_bytes -= len(part)
 
 
 def _tell(**event: Any) -> None:

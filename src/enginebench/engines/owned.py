@@ -10,19 +10,22 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from enginebench.clock import monotonic_ns
 from enginebench.engines import guard as guard_program
+from enginebench.engines.marks import marks
 from enginebench.units import NS_PER_MS, NS_PER_S
 
 LOG_LIMIT_BYTES = 64 << 20
 GRACE_S = 15.0
 """From SIGTERM to SIGKILL: vLLM needs 2 to 3 s to end its workers in order."""
 _SPAWN_PATIENCE_NS = 30 * NS_PER_S
-_END_PATIENCE_NS = 20 * NS_PER_S
+_LAST_PATIENCE_S = 35.0
+_END_PATIENCE_NS = 55 * NS_PER_S
+"""Beyond the grace: 10 s for the killed to go and 30 s for the last command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class Order:
     cwd: Path | None = None
     grace_s: float = GRACE_S
     log_limit_bytes: int = LOG_LIMIT_BYTES
+    last: Sequence[str] = ()
+    """A command that is run when the tree is gone, whatever ended it: to remove a container."""
 
 
 @dataclass(slots=True)
@@ -49,8 +54,10 @@ class Owned:
     ended: bool = False
     left: tuple[int, ...] = ()
     """Processes that survived SIGKILL when the tree was ended."""
+    complaint: str | None = None
+    """What the last command complained of when it failed."""
     _guard: subprocess.Popen[bytes] = field(repr=False, kw_only=True)
-    _grace_s: float = field(repr=False, kw_only=True)
+    _order: Order = field(repr=False, kw_only=True)
     _heard: bytearray = field(default_factory=bytearray, repr=False)
 
     @property
@@ -60,14 +67,16 @@ class Owned:
 
 def own(order: Order) -> Owned:
     """Start a tree under a guard of its own. Raises OSError when the command cannot be run."""
+    order = replace(order, env={**order.env, **marks()})
     guard = subprocess.Popen(
         [sys.executable, "-I", "-S", guard_program.__file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,
+        env={**os.environ, **marks()},
         start_new_session=True,  # a Ctrl-C in the terminal reaches us, and we tell the guard
     )
-    owned = Owned(pid=0, spawned_ns=0, _guard=guard, _grace_s=order.grace_s)
+    owned = Owned(pid=0, spawned_ns=0, _guard=guard, _order=order)
     try:
         _give_order(owned, order)
         event = _next_event(owned, monotonic_ns() + _SPAWN_PATIENCE_NS)
@@ -105,7 +114,7 @@ def end(owned: Owned) -> None:
         with contextlib.suppress(BrokenPipeError):
             guard.stdin.write(b"stop\n")
         guard.stdin.close()
-    deadline_ns = monotonic_ns() + round(owned._grace_s * NS_PER_S) + _END_PATIENCE_NS
+    deadline_ns = monotonic_ns() + round(owned._order.grace_s * NS_PER_S) + _END_PATIENCE_NS
     while (event := _next_event(owned, deadline_ns)) is not None:
         _note(owned, event)
     try:
@@ -115,6 +124,7 @@ def end(owned: Owned) -> None:
         guard.wait()
     if guard.returncode != 0 and owned.pid:
         _kill_session(owned.pid)
+        _run_last(owned)
     guard.stdout.close()
     owned.ended = True
 
@@ -127,6 +137,7 @@ def _give_order(owned: Owned, order: Order) -> None:
         "log": str(order.log_path.resolve()),
         "log_limit_bytes": order.log_limit_bytes,
         "grace_s": order.grace_s,
+        "last": list(order.last),
         "owner": os.getpid(),
     }
     assert owned._guard.stdin is not None
@@ -140,7 +151,7 @@ def _note(owned: Owned, event: dict[str, Any]) -> None:
         case "exited":
             owned.exit_status = event["status"]
         case "stopped":
-            owned.left = tuple(event["left"])
+            owned.left, owned.complaint = tuple(event["left"]), event["last"]
 
 
 def _next_event(owned: Owned, deadline_ns: int) -> dict[str, Any] | None:
@@ -171,3 +182,22 @@ def _kill_session(leader: int) -> None:
             with contextlib.suppress(OSError):
                 if os.getsid(int(name)) == leader:
                     os.kill(int(name), signal.SIGKILL)
+
+
+def _run_last(owned: Owned) -> None:
+    """The guard did not get that far."""
+    if not owned._order.last:
+        return
+    try:
+        done = subprocess.run(
+            owned._order.last,
+            env=owned._order.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_LAST_PATIENCE_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        owned.complaint = str(error)
+    else:
+        owned.complaint = (done.stderr.strip() or "it failed") if done.returncode else None

@@ -16,10 +16,15 @@ _SHOWN_CHARS = 120
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The process that listens on a port."""
+    """A process that is in the way."""
 
     pid: int
     command: str
+
+    @classmethod
+    def of(cls, process: psutil.Process) -> Holder:
+        """Raises psutil.Error when it has ended."""
+        return cls(process.pid, " ".join(process.cmdline())[:_SHOWN_CHARS] or process.name())
 
     def __str__(self) -> str:
         return f"process {self.pid} ({self.command})"
@@ -54,9 +59,7 @@ def holders(port: int) -> list[Holder]:
         listens = connection.status == psutil.CONN_LISTEN and address and address.port == port
         if listens and connection.pid is not None:
             with contextlib.suppress(psutil.NoSuchProcess):
-                process = psutil.Process(connection.pid)
-                command = " ".join(process.cmdline())[:_SHOWN_CHARS] or process.name()
-                found[connection.pid] = Holder(connection.pid, command)
+                found[connection.pid] = Holder.of(psutil.Process(connection.pid))
     return list(found.values())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from pathlib import Path
 import psutil
 
 from enginebench.clock import monotonic_ns
+from enginebench.engines import container
+from enginebench.engines.diagnosis import diagnosed
 from enginebench.engines.owned import Order, Owned, end, own, poll
 from enginebench.engines.ports import free_port, holders, refuse_taken
 from enginebench.engines.readiness import NotReadyInTime, Probe, Ready, shown, wait_until_ready
@@ -23,6 +26,8 @@ from enginebench.units import NS_PER_S, seconds
 
 _TAIL_BYTES = 8192
 _TAIL_LINES = 15
+_SEARCHED_BYTES = 1 << 18
+"""Of the log's end, for a diagnosis: the cause can stand far above the last lines."""
 _SECRET_FLAG = re.compile(r"--?[\w-]*(api[-_]?keys?|token|secret|password)", re.IGNORECASE)
 _HIDDEN = "***"
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
@@ -54,6 +59,8 @@ class EngineSpec:
     start_timeout_ns: int = 600 * NS_PER_S
     grace_s: float = 15.0
     """From SIGTERM to SIGKILL when it is stopped."""
+    container: str | None = None
+    """For argv that is a `docker run`: the name in it, which is made unique and removed at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,7 @@ class Engine:
     """From the spawn to the first output of the first completion; None where none was asked."""
     first_completion_s: float | None
     """From the spawn to the end of the first completion."""
+    container: str | None
     _owned: Owned = field(repr=False)
     _log: _Log = field(repr=False)
 
@@ -90,6 +98,11 @@ class _Log:
     def tail(self) -> str:
         return log_tail(self.path, self.start, self.secrets)
 
+    def cause(self, exit_status: int | None, last_answer: str = "") -> str:
+        """What went wrong, where the log or the engine's answer tells; empty otherwise."""
+        text = _log_end(self.path, self.start, _SEARCHED_BYTES)
+        return str(diagnosed(f"{text}\n{last_answer}", exit_status) or "")
+
 
 def start(spec: EngineSpec) -> Engine:
     """Start an engine and wait until it has completed a request.
@@ -101,14 +114,18 @@ def start(spec: EngineSpec) -> Engine:
     if spec.port:
         refuse_taken(spec.name, spec.host, spec.port)
     port = spec.port or free_port(spec.host)
-    argv = _with_port(spec.argv, port)
+    argv, name = _with_port(spec.argv, port), None
+    if spec.container is not None:
+        container.refuse_without_daemon(spec.name, _environment(spec, port))
+        argv, name = container.owned_run(argv, _with_port([spec.container], port)[0])
     started_utc = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     size = spec.log_path.stat().st_size if spec.log_path.exists() else 0
     log = _Log(spec.log_path, size, _secrets(spec))
-    owned = _spawn(spec, argv, port)
+    owned = _spawn(spec, argv, port, container.removal(name) if name else [])
     try:
         ready = _wait(spec, owned, port, log)
-        _refuse_stranger(spec.name, owned, port)
+        if name is None:  # a container's port is Docker's, which refuses a taken one
+            _refuse_stranger(spec.name, owned, port)
     except BaseException:
         end(owned)
         raise
@@ -123,6 +140,7 @@ def start(spec: EngineSpec) -> Engine:
         ready_s=seconds(ready.healthy_ns - owned.spawned_ns),
         first_token_s=_since(owned.spawned_ns, ready.first_token_ns),
         first_completion_s=_since(owned.spawned_ns, ready.completed_ns),
+        container=name,
         _owned=owned,
         _log=log,
     )
@@ -138,13 +156,14 @@ def exited(engine: Engine) -> EngineExited | None:
     owned = engine._owned
     if owned.ended or poll(owned):
         return None
-    return EngineExited(engine.name, owned.exit_status, engine.log_path, engine._log.tail())
+    return _exited(engine.name, owned, engine._log)
 
 
 def stop(engine: Engine) -> None:
     """End the engine's whole process tree: TERM, a grace, KILL. A second call does nothing.
 
-    Raises TargetError when a process outlived even SIGKILL, as one that hangs in a driver can.
+    Raises TargetError when a process outlived even SIGKILL, as one that hangs in a driver can, or
+    when its container could not be removed.
     """
     if engine._owned.ended:
         return
@@ -153,6 +172,12 @@ def stop(engine: Engine) -> None:
         pids = ", ".join(map(str, engine._owned.left))
         raise TargetError(
             f"{engine.name}: processes {pids} survived SIGKILL; the next engine would share with them"
+        )
+    if engine.container is not None and not container.is_gone(engine._owned.complaint):
+        why = shown(engine._owned.complaint or "")
+        raise TargetError(
+            f"{engine.name}: its container was not removed ({why}); run: "
+            f"{shlex.join(container.removal(engine.container))}"
         )
 
 
@@ -196,21 +221,35 @@ def _secrets(spec: EngineSpec) -> tuple[str, ...]:
 def log_tail(path: Path, start: int = 0, secrets: Sequence[str] = ()) -> str:
     """The last lines of an engine's log from byte `start` on, fit for a terminal; empty when there
     are none. A log that has been cut since is shorter than `start` and read from its beginning."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(start if start <= size else 0, size - _TAIL_BYTES))
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return ""
+    text = _log_end(path, start, _TAIL_BYTES)
     lines = [shown(_ESCAPES.sub("", line), secrets) for line in text.splitlines() if line.strip()]
     return "\n".join(f"  {line}" for line in lines[-_TAIL_LINES:])
 
 
-def _spawn(spec: EngineSpec, argv: Sequence[str], port: int) -> Owned:
-    env = {**os.environ, **{name: _with_port([value], port)[0] for name, value in spec.env.items()}}
+def _log_end(path: Path, start: int, n_bytes: int) -> str:
+    """The last bytes of a log from byte `start` on; of its older part too when it has just been cut."""
     try:
-        return own(Order(argv, env, spec.log_path, spec.cwd, spec.grace_s))
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            was_cut = start > size or start == 0
+            file.seek(max(0 if was_cut else start, size - n_bytes))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    older = Path(f"{path}.1")
+    if was_cut and size < n_bytes and older.exists():
+        return _log_end(older, 0, n_bytes - size) + text
+    return text
+
+
+def _environment(spec: EngineSpec, port: int) -> dict[str, str]:
+    return {**os.environ, **{name: _with_port([value], port)[0] for name, value in spec.env.items()}}
+
+
+def _spawn(spec: EngineSpec, argv: Sequence[str], port: int, last: Sequence[str]) -> Owned:
+    env = _environment(spec, port)
+    try:
+        return own(Order(argv, env, spec.log_path, spec.cwd, spec.grace_s, last=last))
     except OSError as error:
         raise TargetError(
             f"{spec.name} cannot be started: {error.strerror or error}: {argv[0]}; "
@@ -222,7 +261,7 @@ def _wait(spec: EngineSpec, owned: Owned, port: int, log: _Log) -> Ready:
     def check() -> None:
         if not poll(owned):
             end(owned)  # its last words are in the log only when the whole tree is gone
-            raise EngineExited(spec.name, owned.exit_status, log.path, log.tail())
+            raise _exited(spec.name, owned, log)
 
     probe = Probe(
         name=spec.name,
@@ -239,7 +278,13 @@ def _wait(spec: EngineSpec, owned: Owned, port: int, log: _Log) -> Ready:
         return wait_until_ready(probe, owned.spawned_ns + spec.start_timeout_ns, check)
     except NotReadyInTime as error:
         waited_s = seconds(monotonic_ns() - owned.spawned_ns)
-        raise EngineNotReady(spec.name, waited_s, error.last_answer, log.tail()) from error
+        cause = log.cause(None, error.last_answer)
+        raise EngineNotReady(spec.name, waited_s, error.last_answer, log.tail(), cause) from error
+
+
+def _exited(name: str, owned: Owned, log: _Log) -> EngineExited:
+    status = owned.exit_status
+    return EngineExited(name, status, log.path, log.tail(), log.cause(status))
 
 
 def _refuse_stranger(name: str, owned: Owned, port: int) -> None:
