@@ -240,6 +240,7 @@ def test_plain_data_is_strict_json_of_the_published_shape() -> None:
         "created_utc",
         "host",
         "notes",
+        "parity",
         "targets",
     ]
     (target,) = plain["targets"]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from enginebench.analysis import checks, columns
+from enginebench.analysis.cells import CellKey, by_level
 from enginebench.analysis.evidence import Evidence
 from enginebench.analysis.levels import level_metrics
+from enginebench.analysis.parity import parity
 from enginebench.analysis.requests import Requests, read_requests
 from enginebench.analysis.windows import find_window
 from enginebench.model.plan import CellResult
@@ -32,21 +33,11 @@ _NEEDED = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Key:
-    """What makes one level; levels of a target are listed in this order."""
-
-    target: str
-    load: str
-    level: float
-    repeat: int
-
-
 @dataclass(frozen=True, slots=True)
 class _Given:
     """What is known of a level beside its records."""
 
-    key: _Key
+    key: CellKey
     result: CellResult | None
     unique_prompts: bool
     shares_cores: bool | None
@@ -61,7 +52,7 @@ def summarise(run: Run) -> Summary:
     """
     meta = run.meta
     results = {_key_of(result): result for result in run.cells}
-    tables = dict(_by_level(run.records.select(_NEEDED)))
+    tables = dict(by_level(run.records.select(_NEEDED)))
     unique_prompts = bool(meta["scenario"].get("workload", {}).get("unique_prompts", True))
     about = {target["name"]: target for target in meta["targets"]}
     nothing = run.records.slice(0, 0)
@@ -84,6 +75,7 @@ def summarise(run: Run) -> Summary:
             _target(name, about.get(name, {}), tuple(lv for key, lv in levels.items() if key.target == name))
             for name in names
         ),
+        parity=parity(run),
     )
 
 
@@ -99,37 +91,9 @@ def _target(name: str, about: Mapping[str, Any], levels: tuple[Level, ...]) -> T
     )
 
 
-def _key_of(result: CellResult) -> _Key:
+def _key_of(result: CellResult) -> CellKey:
     cell = result.cell
-    return _Key(cell.target, cell.load, float(cell.level), cell.repeat)
-
-
-def _by_level(records: pa.Table) -> Iterator[tuple[_Key, pa.Table]]:
-    """The rows of each level. Files hold whole levels, so most often this only cuts the table."""
-    if not len(records):
-        return
-    group = np.zeros(len(records), np.int64)
-    for name in ("target", "load", "level", "repeat"):
-        _, codes = np.unique(_keys(records, name), return_inverse=True)
-        group = group * (codes.max() + 1) + codes
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    if len(starts) > len(np.unique(group)):
-        order = np.argsort(group, kind="stable")
-        records, group = records.take(pa.array(order)), group[order]
-        starts = np.flatnonzero(np.diff(group, prepend=-1))
-    for start, end in zip(starts, [*starts[1:], len(group)], strict=True):
-        rows = records.slice(start, end - start)
-        target, load, level, repeat = (
-            rows.column(n)[0].as_py() for n in ("target", "load", "level", "repeat")
-        )
-        yield _Key(target, load, level, repeat), rows
-
-
-def _keys(records: pa.Table, name: str) -> np.ndarray[Any, Any]:
-    column = records.column(name).combine_chunks()
-    keys = column.indices if isinstance(column, pa.DictionaryArray) else column
-    found: np.ndarray[Any, Any] = keys.to_numpy(zero_copy_only=False)
-    return found
+    return CellKey(cell.target, cell.load, float(cell.level), cell.repeat)
 
 
 def _level(given: _Given, table: pa.Table) -> Level:
@@ -182,6 +146,7 @@ def to_plain(summary: Summary) -> dict[str, Any]:
         for key in ("format", "definitions", "name", "status", "created_utc", "host")
     }
     plain["notes"] = list(summary.notes)
+    plain["parity"] = [dict(check) for check in summary.parity]
     plain["targets"] = [
         {
             **{key: getattr(target, key) for key in ("name", "engine", "model", "endpoint", "problem")},

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 from enginebench import __version__
+from enginebench.bench.agreement import answers, request_fields
 from enginebench.bench.cell import CellRun, run_cell
 from enginebench.bench.limits import ensure_descriptors
 from enginebench.bench.progress import Progress
@@ -149,6 +150,7 @@ def _run_block(experiment: Experiment, name: str, block: list[Cell]) -> None:
     try:
         with opened(target, experiment.scenario, log_path) as open_target:
             start = _note_start(experiment, target, open_target)
+            _note_answers(experiment, open_target)
             around = CellRun(
                 experiment.scenario, open_target, experiment.folder, start, experiment.screen.watch
             )
@@ -171,6 +173,16 @@ def _note_start(experiment: Experiment, target: Target, open_target: OpenTarget)
     experiment.screen.say(f"{target.name}: ready after {open_target.facts['ready_s']:.1f} s")
     start: int = len(facts["starts"]) - 1
     return start
+
+
+def _note_answers(experiment: Experiment, open_target: OpenTarget) -> None:
+    """What tells whether targets can be compared; nothing where there is only one. Once a run."""
+    facts, scenario = experiment.target_meta(open_target.target.name), experiment.scenario
+    if len(scenario.targets) < 2 or "agreement" in facts:
+        return
+    facts["request_fields"] = request_fields(open_target, scenario.workload.sampling)
+    facts["agreement"] = answers(open_target)
+    experiment.save()
 
 
 def _utc() -> str:

@@ -31,6 +31,7 @@ def report(
 
 
 def _one(folder: Path, format_: Format | None) -> None:
+    from enginebench.analysis.timeline import details
     from enginebench.cli.show import show, table
     from enginebench.report.exports import csv
     from enginebench.report.html import html
@@ -45,7 +46,7 @@ def _one(folder: Path, format_: Format | None) -> None:
         case Format.table:
             table(run.summary())
         case Format.html:
-            typer.echo(html(run.summary(), run.meta))
+            typer.echo(html(run.summary(), run.meta, details(run)))
         case Format.md:
             typer.echo(markdown(run.summary(), run.meta))
         case Format.csv:

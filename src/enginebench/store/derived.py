@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from enginebench.analysis.summary import to_plain
+from enginebench.analysis.timeline import details
 from enginebench.model.run import Run
 from enginebench.model.summary import Summary
 from enginebench.report.html import html
@@ -20,7 +21,7 @@ def write_reports(run: Run) -> tuple[Summary, Path]:
     write_atomically(run.folder / "summary.json", json_bytes(summary))
     write_atomically(run.folder / "report.md", markdown(summary, run.meta).encode())
     path = run.folder / "report.html"
-    write_atomically(path, html(summary, run.meta).encode())
+    write_atomically(path, html(summary, run.meta, details(run)).encode())
     return summary, path
 
 
