@@ -1,7 +1,7 @@
 """The two clocks and the offset between them.
 
 Everything is stored in CLOCK_MONOTONIC nanoseconds. Kernel receive stamps (SO_TIMESTAMPNS) are
-CLOCK_REALTIME, so each is converted with an offset that is read again every second.
+CLOCK_REALTIME, so each is converted with an offset that is read again many times a second.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 monotonic_ns = time.monotonic_ns
 
 
-def realtime_minus_monotonic_ns(tries: int = 21) -> int:
+def realtime_minus_monotonic_ns(tries: int = 9) -> int:
     """CLOCK_REALTIME - CLOCK_MONOTONIC in ns.
 
     The realtime read is bracketed by two monotonic reads; of several tries the tightest bracket

@@ -84,7 +84,11 @@ class StorageError(EnginebenchError):
     """A run folder cannot be written or read."""
 
 
-class Interrupted(EnginebenchError):
-    """Ctrl-C or SIGTERM: what was measured so far has been saved."""
+class Interrupted(BaseException):
+    """Ctrl-C, SIGTERM or a closed terminal: what was measured so far has been saved.
+
+    Not an Exception, like KeyboardInterrupt: it is raised wherever the signal finds us, and no
+    `except Exception` on its way may take it for a failure of its own.
+    """
 
     exit_code = 4

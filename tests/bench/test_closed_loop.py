@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from enginebench.bench.closed_loop import MAX_FAILURES_IN_A_ROW, Load
+from enginebench.bench.closed_loop import MAX_FAILURES_IN_A_ROW, Load, rough_outcome
 from enginebench.bench.progress import FIELDS, Progress
 from enginebench.bench.source import RequestSource
 from enginebench.clock import monotonic_ns
-from enginebench.model.capture import Capture, Ending
+from enginebench.model.capture import Capture, Ending, Read
 from enginebench.model.client import Call
 from enginebench.model.plan import WARMUP_SEQ, Cell
 from enginebench.model.request import Request
@@ -20,8 +20,11 @@ class FakeClient:
     """Answers after a few turns of the loop, as the script for that call says."""
 
     def __init__(
-        self, ending: Callable[[int], tuple[Ending, int | None]] = lambda n: ("complete", 200)
+        self,
+        ending: Callable[[int], tuple[Ending, int | None]] = lambda n: ("complete", 200),
+        has_output: bool = True,
     ) -> None:
+        self._has_output = has_output
         self.calls: list[Call] = []
         self.most_in_flight = 0
         self._in_flight: dict[int, Capture] = {}
@@ -49,6 +52,7 @@ class FakeClient:
         for _ in range(3 + number % 4):
             await asyncio.sleep(0)
         capture.ending, capture.status = ("cancelled", None) if self._aborted else self._ending(number)
+        capture.saw_output = self._has_output and capture.status == 200
         del self._in_flight[call.seq]
         return capture
 
@@ -143,6 +147,26 @@ def test_outcomes_are_counted_as_framing_and_status_show_them(ending, status, co
     load, _, _ = run(a_cell(1, requests=1), FakeClient(lambda n: (ending, status)))
     assert load.progress[counted] == 1
     assert load.problem is None
+
+
+def test_an_answer_without_output_is_no_success():
+    load, captures, _ = run(a_cell(1, requests=1000), FakeClient(has_output=False))
+    assert load.progress["empty"] == len(captures) == MAX_FAILURES_IN_A_ROW
+    assert load.problem is not None
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        (b'data: {"error": {"message": "engine died"}}\n\n', "error"),
+        (b'data: {"choices": [{"text": "say \\"error\\" twice"}]}\n\n', "ok"),
+    ],
+    ids=["an error in the band", "a word in the text"],
+)
+def test_an_error_event_is_told_from_generated_text(body, outcome):
+    capture = Capture(0, "measure", 0, 0, status=200, ending="complete", saw_output=True)
+    capture.reads.append(Read(1, 2, 0, body))
+    assert rough_outcome(capture) == outcome
 
 
 def test_a_row_of_failures_ends_the_cell_and_says_why():

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.fakes.details import run_details, wide_details, wide_summary
 from tests.fakes.summaries import HOSTILE_NAME, LEVELS, repeated, run_meta, run_summary
 
 from enginebench.analysis.summary import to_plain
+from enginebench.model.summary import Summary
 from enginebench.report.html import html
 from enginebench.report.text import number
 
@@ -137,11 +139,21 @@ def test_every_shown_number_is_that_of_summary_json(
     assert n_compared == 2 * len(LEVELS) * 20
 
 
+def with_long_check(summary: Summary) -> Summary:
+    """So that the checks of a narrow screen scroll."""
+    check = {"name": "a_check_with_a_name_as_long_as_any", "verdict": "pass", "value": 0.0, "advice": ""}
+    targets = tuple(
+        replace(t, levels=tuple(replace(lv, checks=(*lv.checks, check)) for lv in t.levels))
+        for t in summary.targets
+    )
+    return replace(summary, targets=targets)
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("n_repeats", [1, 3])
 def test_nothing_is_wider_than_the_window(browser: Page, tmp_path: Path, width: int, n_repeats: int) -> None:
     path = tmp_path / "report.html"
-    summary = repeated(run_summary(), (1.0, 1.2, 0.8)[:n_repeats])
+    summary = repeated(with_long_check(run_summary()), (1.0, 1.2, 0.8)[:n_repeats])
     path.write_text(html(summary, run_meta(), run_details()), encoding="utf-8")
 
     browser.open(path, width)

@@ -274,3 +274,56 @@ def test_the_key_reaches_the_server_and_nothing_else(tmp_path):
     assert b"very-secret" not in done.stdout + done.stderr
     for path in (tmp_path / "run").rglob("*"):
         assert path.is_dir() or b"very-secret" not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ["run", "quickstart", "--concurrency", "4", "--model", "m"],
+            "--model, --concurrency: only with --url",
+        ),
+        (["run", *NOBODY, "--model", "m", "--only", "x"], "--only goes with a scenario"),
+        (["run", "quickstart", "--out", "a", "--resume", "b"], "leave out --out"),
+    ],
+    ids=["options of --url", "--only", "--resume and --out"],
+)
+def test_an_option_that_would_be_ignored_is_refused(enginebench, words, says):
+    ended = enginebench(*words)
+    assert ended.code == 2
+    assert says in ended.err
+
+
+@pytest.mark.parametrize("key", ["two words", "two\nlines", "clé"])
+def test_a_key_that_no_header_can_carry_is_refused_unquoted(enginebench, tmp_path, key):
+    (tmp_path / "key").write_text(key)
+    ended = enginebench("run", *NOBODY, "--model", "m", "--set", "targets.0.api_key_file=key", *SHORT)
+    assert ended.code == 2
+    assert "holds no API key" in ended.err
+    assert key.split()[-1] not in ended.err
+
+
+def test_the_limit_of_open_files_is_raised_for_the_workers_too(mock, tmp_path):
+    words = [
+        *PROGRAM,
+        "run",
+        *map(str, options(mock, "--concurrency", 120, "--requests", 120, "--out", "run")),
+    ]
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -Sn 100; exec "$@"', "bash", *words],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert set(package.load(tmp_path / "run").frame().outcome) == {"ok"}
+
+
+def test_a_load_worker_that_is_killed_makes_the_run_a_failed_one(mock, tmp_path):
+    process = start_long_run(mock, tmp_path)
+    children = psutil.Process(process.pid).children(recursive=True)
+    (worker,) = [child for child in children if child.net_connections(kind="tcp")]
+    worker.kill()
+    _, err = process.communicate(timeout=30)
+    run = package.load(tmp_path / "run")
+    assert process.returncode == 3, err
+    assert run.meta["status"] == "failed"
+    assert not run.cells[0].finished

@@ -1,10 +1,12 @@
 """Records to Parquet and back: the public file format."""
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.fakes.records import a_record
 
+from enginebench.errors import StorageError
 from enginebench.model.record import Chunks
 from enginebench.store.records import SCHEMA, RecordWriter, read_records, table
 
@@ -60,6 +62,30 @@ def test_a_file_appears_only_when_it_is_whole(tmp_path):
         writer.add(a_record())
         raise RuntimeError("broken off")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_level_of_many_records_is_one_row_group_that_pandas_reads(tmp_path):
+    n = 45_000  # gathered in three pieces
+    record = a_record()
+    with RecordWriter(tmp_path / "r.parquet") as writer:
+        for _ in range(n):
+            writer.add(record)
+    assert pq.ParquetFile(tmp_path / "r.parquet").metadata.num_row_groups == 1
+    frame = pd.read_parquet(tmp_path / "r.parquet")
+    assert (len(frame), list(frame.chunk_kind.iloc[-1])) == (n, ["content", "content"])
+
+
+def test_a_file_of_several_row_groups_reads_too(tmp_path):
+    records = [a_record(seq=i) for i in range(6)]
+    pq.write_table(table(records), tmp_path / "r.parquet", row_group_size=2)
+    assert read_records([tmp_path / "r.parquet"]).column("seq").to_pylist() == list(range(6))
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"no parquet at all", b"PAR1" + b"\0" * 100])
+def test_a_damaged_file_is_named(tmp_path, content):
+    (tmp_path / "r.parquet").write_bytes(content)
+    with pytest.raises(StorageError, match=r"cannot read .*r\.parquet"):
+        read_records([tmp_path / "r.parquet"])
 
 
 def test_several_files_become_one_table_whatever_their_words(tmp_path):

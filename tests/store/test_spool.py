@@ -94,5 +94,22 @@ def test_secrets_reach_the_disk_neither_in_bodies_nor_in_headers(tmp_path):
     raw = write(tmp_path / "s", leaking, secrets=("sk-topsecret",))
     assert b"topsecret" not in raw
     ((capture, _),) = read_spool(tmp_path / "s")
-    assert capture.reads[0].body == b'{"error": "Incorrect key ***"}'
+    assert capture.reads[0].body == b'{"error": "Incorrect key ************"}'
     assert leaking.reads[0].body.endswith(b'sk-topsecret"}'), "the capture itself stays as it came"
+
+
+@pytest.mark.parametrize("cut", range(1, len("sk-topsecret")))
+def test_a_secret_cut_by_the_border_of_two_reads_is_struck_out_too(tmp_path, cut):
+    leaking = a_capture(1, 0, None)
+    leaking.reads = [
+        Read(1, 2, 0, b"key sk-topsecret"[: 4 + cut]),
+        Read(3, 4, 2, b"sk-topsecret"[cut:] + b" tail"),
+    ]
+    spool = Spool(tmp_path / "s", HEADER, ("sk-topsecret",))
+    written = spool.append(leaking, FACTS)
+    leaking.ending = "complete"
+    spool.append(leaking, FACTS, written)
+    spool.close()
+    ((capture, _),) = read_spool(tmp_path / "s")
+    assert b"".join(read.body for read in capture.reads) == b"key ************ tail"
+    assert [len(read.body) for read in capture.reads] == [len(read.body) for read in leaking.reads]

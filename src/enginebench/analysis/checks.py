@@ -36,6 +36,7 @@ CHECKS: Mapping[str, Check] = {
         work_checks.token_source,
         work_checks.engine_tokens,
         work_checks.output_length,
+        work_checks.fewer_tokens_than_chunks,
         work_checks.prompt_length,
         work_checks.prefix_cache,
         work_checks.hidden_reasoning,

@@ -97,12 +97,37 @@ def output_length(evidence: Evidence) -> Finding | None:
     if not asked:
         return None
     ratio = tokens.output.total(rows) / asked
+    if ratio > 1.1:
+        return Finding(
+            "fail",
+            ratio,
+            "The server counts more output tokens than it was allowed to make: its usage is wrong, or it "
+            "ignores the limit; do not believe its token rates.",
+        )
     return unless(
-        0.9 <= ratio <= 1.1,
+        ratio >= 0.9,
         "warn",
         ratio,
         "Answers have this share of the asked length: do not compare with a target that serves "
         "another length; where the engine can, use ignore_eos.",
+    )
+
+
+def fewer_tokens_than_chunks(evidence: Evidence) -> Finding | None:
+    """Share of successful requests whose output has more chunks than tokens: a chunk carries at
+    least one, so the count is wrong, or something between server and client cuts chunks up."""
+    requests, output = evidence.requests, evidence.requests.tokens.output
+    rows = requests.sample & output.known
+    if not rows.any():
+        return None
+    n_chunks = np.bincount(requests.outputs.request, minlength=len(requests))
+    share = float((n_chunks[rows] > output.values[rows]).mean())
+    return unless(
+        share <= 0.01,
+        "fail",
+        share,
+        "These requests have fewer tokens by the server's count than chunks with output: its usage is "
+        "wrong; do not believe its token rates.",
     )
 
 

@@ -123,7 +123,8 @@ class Load:
 
 
 def rough_outcome(capture: Capture) -> Outcome:
-    """The outcome as framing and status show it; in-band errors are the decoder's to find."""
+    """The outcome as far as it shows without decoding; the decoder has the last word. A quoted
+    word in generated text is escaped in its JSON, so `"error"` is a key."""
     if capture.ending == "cancelled":
         return "cancelled"
     if capture.ending in ("first_token_timeout", "idle_timeout", "total_timeout"):
@@ -131,5 +132,7 @@ def rough_outcome(capture: Capture) -> Outcome:
     if capture.status in (429, 503):
         return "rejected"
     if capture.ending == "complete":
-        return "ok" if capture.status == 200 else "error"
+        if capture.status != 200 or any(b'"error"' in read.body for read in capture.reads[-3:]):
+            return "error"
+        return "ok" if capture.saw_output else "empty"
     return "truncated" if capture.reads else "error"

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import groupby
-from types import FrameType
 from typing import Any, Protocol
 
 from enginebench import __version__
 from enginebench.bench.agreement import answers, request_fields
-from enginebench.bench.cell import CellRun, run_cell
+from enginebench.bench.cell import CellRun, prepare_workers, run_cell
+from enginebench.bench.interrupts import Interrupts
 from enginebench.bench.limits import ensure_descriptors
 from enginebench.bench.progress import Progress
 from enginebench.bench.targets import OpenTarget, api_key, opened, target_facts
 from enginebench.catalog.plan import cells as planned_cells
 from enginebench.catalog.scenario import plain_scenario
+from enginebench.engines import orphans
 from enginebench.errors import Interrupted, TargetError, UserError
 from enginebench.model.plan import Cell, CellResult
 from enginebench.model.scenario import Scenario, Target
@@ -53,6 +51,7 @@ class Experiment:
     folder: RunFolder
     screen: Screen
     meta: dict[str, Any]
+    interrupts: Interrupts
 
     def save(self) -> None:
         self.folder.write_meta(self.meta)
@@ -88,36 +87,59 @@ def first_meta(scenario: Scenario, command: list[str]) -> dict[str, Any]:
         "command": command,
         "scenario": plain_scenario(scenario),
         "scenario_sha256": scenario_hash(scenario),
-        "hosts": [host_facts() | gpu_facts()],
+        "hosts": [_host()],
         "targets": [target_facts(t) for t in scenario.targets],
         "cells": [],
     }
+
+
+def _host() -> dict[str, Any]:
+    return host_facts() | gpu_facts()
 
 
 def resumed_meta(folder: RunFolder, scenario: Scenario) -> dict[str, Any]:
     """run.json of a run to be continued. Raises UserError when it was another scenario."""
     meta = folder.read_meta()
     if meta["scenario_sha256"] != scenario_hash(scenario):
-        raise UserError(f"{folder.path} was made by another scenario; run it anew instead of with --resume")
+        raise UserError(
+            f"{folder.path} was made by another scenario; --resume takes the same scenario and the same "
+            "options (--set, --only, --url ...) as the run that it continues"
+        )
     for target in meta["targets"]:
         target["problem"] = None
-    return {**meta, "status": "running", "finished_utc": None}
+    host = _host()
+    hosts = [known for known in meta["hosts"] if known["boot_id"] != host["boot_id"]]
+    return {**meta, "status": "running", "finished_utc": None, "hosts": [*hosts, host]}
 
 
-def run(scenario: Scenario, folder: RunFolder, screen: Screen, meta: dict[str, Any]) -> str:
-    """Runs all cells that `meta` does not list as finished. Returns the final status: done, failed
-    (a target could not be measured to its end) or interrupted. Raises UserError before anything is
-    sent, StorageError when the run folder cannot be written any more."""
+def prepare(scenario: Scenario, main_module: str) -> None:
+    """What can be refused before a folder is made: keys and descriptors. Raises UserError.
+    `main_module` is the program's own (`prepare_workers`)."""
     for target in scenario.targets:
         api_key(target)
     ensure_descriptors(max(level for load in scenario.load for level in load.levels))
-    experiment = Experiment(scenario, folder, screen, meta)
-    done = [c["cell"] for c in meta["cells"] if c["finished"]]
-    todo = [cell for cell in planned_cells(scenario) if asdict(cell) not in done]
+    # Only now: workers inherit the raised limit from the process that they are forked from.
+    prepare_workers(main_module)
+
+
+def run(
+    scenario: Scenario, folder: RunFolder, screen: Screen, meta: dict[str, Any], interrupts: Interrupts
+) -> str:
+    """Runs all cells that `meta` does not list as finished; call `prepare` first. Returns the final
+    status: done, failed (a target could not be measured to its end) or interrupted. Raises
+    StorageError when the run folder cannot be written any more."""
+    experiment = Experiment(scenario, folder, screen, meta, interrupts)
+    kept = [
+        c["cell"]
+        for c in meta["cells"]
+        if c["finished"] and folder.records_path(Cell(**c["cell"]), 0).exists()
+    ]
+    todo = [cell for cell in planned_cells(scenario) if asdict(cell) not in kept]
     with locked(folder) as ours:
         if not ours:
             raise UserError(f"another enginebench is writing to {folder.path}")
         experiment.save()
+        _tell_of_orphans(experiment)
         status = _run_all(experiment, todo)
         merge_telemetry(folder)
         meta["status"], meta["finished_utc"] = status, _utc()
@@ -125,18 +147,23 @@ def run(scenario: Scenario, folder: RunFolder, screen: Screen, meta: dict[str, A
     return status
 
 
+def _tell_of_orphans(experiment: Experiment) -> None:
+    """They would share the machine with what is measured."""
+    if any(target.launch for target in experiment.scenario.targets) and (left := orphans.find()):
+        experiment.screen.say(
+            f"left behind by an earlier run: {left}; to end that: enginebench launch --clean"
+        )
+
+
 def _run_all(experiment: Experiment, todo: list[Cell]) -> str:
-    with _first_signal_raises(experiment.screen):
-        try:
-            for name, block in groupby(todo, key=lambda cell: cell.target):
-                _run_block(experiment, name, list(block))
-        except Interrupted as stop:
-            for result in stop.args:
-                if isinstance(result, CellResult):
-                    experiment.add(result)
-            recover_spools(experiment.folder, experiment.meta)
-            return "interrupted"
-    return "failed" if any(t["problem"] for t in experiment.meta["targets"]) else "done"
+    try:
+        for name, block in groupby(todo, key=lambda cell: cell.target):
+            _run_block(experiment, name, list(block))
+    except Interrupted:
+        recover_spools(experiment.folder, experiment.meta)
+        return "interrupted"
+    broken = any(target["problem"] for target in experiment.meta["targets"])
+    return "failed" if broken or not all(c["finished"] for c in experiment.meta["cells"]) else "done"
 
 
 def _run_block(experiment: Experiment, name: str, block: list[Cell]) -> None:
@@ -152,11 +179,16 @@ def _run_block(experiment: Experiment, name: str, block: list[Cell]) -> None:
             start = _note_start(experiment, target, open_target)
             _note_answers(experiment, open_target)
             around = CellRun(
-                experiment.scenario, open_target, experiment.folder, start, experiment.screen.watch
+                experiment.scenario,
+                open_target,
+                experiment.folder,
+                start,
+                watch=experiment.screen.watch,
+                keep=experiment.add,
+                interrupts=experiment.interrupts,
             )
             for cell in block:
-                result = run_cell(cell, around)
-                experiment.add(result)
+                run_cell(cell, around)
                 if problem := open_target.problem():
                     raise TargetError(problem)
     except TargetError as error:
@@ -187,27 +219,3 @@ def _note_answers(experiment: Experiment, open_target: OpenTarget) -> None:
 
 def _utc() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-@contextmanager
-def _first_signal_raises(screen: Screen) -> Iterator[None]:
-    """Ctrl-C, SIGTERM and a closed terminal end the run in order: what was measured is stored
-    first. A second signal must not break that off; one that is ignored (nohup) stays ignored."""
-    raised = False
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal raised
-        if raised:
-            screen.say("saving what was measured ...")
-            return
-        raised = True
-        raise Interrupted(f"stopped by {signal.Signals(number).name}")
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    kept = {number: signal.signal(number, interrupt) for number in heard}
-    try:
-        yield
-    finally:
-        for number, before in kept.items():
-            signal.signal(number, before)

@@ -8,8 +8,8 @@ from multiprocessing.sharedctypes import SynchronizedArray
 from typing import Any
 
 FIELDS = (
-    "sent", "in_flight", "chunks", "ok", "error", "truncated", "timeout", "cancelled", "rejected",
-    "started_ns", "window_start_ns", "window_end_ns",
+    "sent", "in_flight", "chunks", "ok", "empty", "error", "truncated", "timeout", "cancelled", "rejected",
+    "started_ns", "window_start_ns", "window_end_ns", "beat_ns",
 )  # fmt: skip
 """Outcomes here are what framing and status say at once; the decoder has the last word."""
 _INDEX = {name: i for i, name in enumerate(FIELDS)}

@@ -18,6 +18,7 @@ from enginebench.report.live import LevelProgress, live_view, plain_line
 from enginebench.report.text import clean_lines
 from enginebench.units import NS_PER_S
 
+FAILURES = ("empty", "error", "truncated", "timeout", "cancelled", "rejected")
 _RATE_OVER = 8
 """Looks over which chunks/s is taken: about two seconds."""
 
@@ -94,7 +95,7 @@ class Screen:
             chunks=progress["chunks"],
             chunks_per_s=(last_chunks - first_chunks) / elapsed_s if elapsed_s > 0 else None,
             ok=progress["ok"],
-            failed={o: progress[o] for o in ("error", "truncated", "timeout", "cancelled", "rejected")},
+            failed={o: progress[o] for o in FAILURES},
         )
 
 

@@ -56,23 +56,30 @@ class OpenTarget:
 
 
 def api_key(target: Target) -> str | None:
-    """The key that `api_key_env` or `api_key_file` refers to. Raises UserError when it is not there."""
+    """The key that `api_key_env` or `api_key_file` refers to. Raises UserError when it is not there,
+    or when it is nothing that a header can carry; it is never quoted."""
     if target.api_key_env is not None:
-        key = os.environ.get(target.api_key_env)
+        key = os.environ.get(target.api_key_env, "").strip()
         if not key:
             raise UserError(
                 f"target {target.name}: the environment variable {target.api_key_env} is not set; "
                 f"export it, or name another one with api_key_env"
             )
-        return key.strip()
-    if target.api_key_file is not None:
+    elif target.api_key_file is not None:
         try:
-            return Path(target.api_key_file).expanduser().read_text().strip()
+            key = Path(target.api_key_file).expanduser().read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(
                 f"target {target.name}: cannot read api_key_file {target.api_key_file}: {error}"
             ) from error
-    return None
+    else:
+        return None
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise UserError(
+            f"target {target.name}: {target.api_key_env or target.api_key_file} holds no API key: "
+            "a key is one word of ASCII characters, without blanks or line breaks"
+        )
+    return key
 
 
 def headers_of(target: Target) -> dict[str, str]:

@@ -86,7 +86,7 @@ async def _run(job: Job, progress: Progress, control: Connection) -> Outcome:
     background = [
         asyncio.create_task(_forever(0.1, lambda: spool.keep_current(client.in_flight()))),
         asyncio.create_task(_forever(_LAG_PROBE_S, vitals.probe)),
-        asyncio.create_task(_forever(0.1, lambda: progress.__setitem__("chunks", client.chunks_read))),
+        asyncio.create_task(_forever(0.1, lambda: _tell(progress, client))),
     ]
     # What exists by now lives until the end: the collector need not walk it, nor anything, meanwhile.
     gc.collect()
@@ -155,6 +155,11 @@ class Vitals:
 def _cpu_s() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
+
+
+def _tell(progress: Progress, client: SocketClient) -> None:
+    progress["chunks"] = client.chunks_read
+    progress["beat_ns"] = monotonic_ns()
 
 
 async def _forever(period_s: float, work: Callable[[], None]) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def launch(
     engine: str = typer.Argument(
-        help="An engine's id (`enginebench list engines`), or the path of a launcher file."
+        None, help="An engine's id (`enginebench list engines`), or the path of a launcher file."
     ),
     model: str = typer.Option(None, help="The model to serve: an id, a folder or a file."),
     via: str = typer.Option(None, help="Form of the launcher: process (default), container, ..."),
@@ -38,6 +38,9 @@ def launch(
     script: bool = typer.Option(
         False, "--script", help="Print a script that starts and stops it, and leave."
     ),
+    clean: bool = typer.Option(
+        False, "--clean", help="End engines whose enginebench is gone, and leave. Takes no engine."
+    ),
 ) -> None:
     """Start one engine, show its log, and stop it with Ctrl-C.
 
@@ -46,6 +49,11 @@ def launch(
     """
     from enginebench.catalog.scenario import LaunchOptions, launch_scenario
 
+    if clean:
+        _clean()
+        return
+    if engine is None:
+        raise UserError("name an engine: `enginebench list engines` shows them all")
     if print_ and script:
         raise UserError("--print or --script, one of the two")
     scenario = launch_scenario(LaunchOptions(engine, model, via, gpus, host, port, api_key_env, set_))
@@ -55,6 +63,15 @@ def launch(
         _run(scenario, log)
     else:
         _run_with_passing_log(scenario)
+
+
+def _clean() -> None:
+    from enginebench.engines import orphans
+
+    found = orphans.find()
+    typer.echo(f"ending {found} ..." if found else "no engine of an earlier run is left", err=True)
+    if left := orphans.end(found):
+        raise TargetError(f"still there: {'; '.join(left)}; end it by hand: {found.ending()}")
 
 
 def _run_with_passing_log(scenario: Scenario) -> None:

@@ -14,7 +14,7 @@ import typer
 import enginebench
 from enginebench.cli import launch, mock, report, run
 from enginebench.cli import list as list_command
-from enginebench.errors import EnginebenchError
+from enginebench.errors import EnginebenchError, Interrupted
 
 app = typer.Typer(
     name="enginebench",
@@ -50,7 +50,7 @@ def main() -> None:
     """Entry point: turns our errors into one line and an exit code."""
     try:
         app()
-    except EnginebenchError as error:
+    except (EnginebenchError, Interrupted) as error:
         print(f"enginebench: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except OSError as error:

@@ -11,6 +11,7 @@ import typer
 from enginebench.errors import StorageError, UserError
 
 if TYPE_CHECKING:
+    from enginebench.catalog.scenario import UrlOptions
     from enginebench.model.scenario import Scenario
     from enginebench.model.summary import Summary
     from enginebench.store.folder import RunFolder
@@ -24,14 +25,14 @@ def run(
         None, help="Measure this endpoint, e.g. http://127.0.0.1:8000/v1; no file needed."
     ),
     model: str = typer.Option(None, help="With --url: the model to ask for."),
-    concurrency: str = typer.Option("1,8,64", help="With --url: levels, e.g. 1,8,64."),
+    concurrency: str = typer.Option(None, help="With --url: levels (default: 1,8,64)."),
     endpoint: str = typer.Option(None, help="With --url: chat or completions."),
     api_key_env: str = typer.Option(None, help="With --url: name of the variable that holds the API key."),
     input_tokens: int = typer.Option(None, help="With --url: prompt length."),
     output_tokens: int = typer.Option(None, help="With --url: output length asked for."),
     duration: str = typer.Option(None, help="With --url: measured time per level (default: 30s)."),
     requests: int = typer.Option(None, help="With --url: measure this many requests instead of a time."),
-    warmup: str = typer.Option("5s", help="With --url: warm-up per level."),
+    warmup: str = typer.Option(None, help="With --url: warm-up per level (default: 5s)."),
     only: list[str] = typer.Option([], help="Run only this target (repeatable)."),
     set_: list[str] = typer.Option(
         [], "--set", metavar="KEY=VALUE", help="Override a scenario value, e.g. load.0.duration=10s."
@@ -45,32 +46,51 @@ def run(
 
     Exit codes: 0 done, 2 the input is wrong, 3 a target failed, 4 interrupted with a partial run saved.
     """
-    from enginebench.catalog.scenario import UrlOptions, load_scenario, scenario_from_options, to_yaml
+    from enginebench.catalog.scenario import load_scenario, scenario_from_options, to_yaml
 
     if (scenario is None) == (url is None):
         raise UserError(
             "give a scenario file or --url, one of the two; `enginebench list scenarios` names some"
         )
-    if url is not None:
-        if duration is None and requests is None:
-            duration = "30s"
-        lengths = (input_tokens, output_tokens)
-        options = UrlOptions(
-            url, model, concurrency, endpoint, api_key_env, *lengths, duration, warmup, requests
-        )
-        resolved = scenario_from_options(options, set_)
-        typer.echo(to_yaml(resolved), err=True)
-    else:
+    if resume is not None and out is not None:
+        raise UserError("--resume goes on in its own folder: leave out --out")
+    given: dict[str, object] = {
+        "model": model, "concurrency": concurrency, "endpoint": endpoint, "api_key_env": api_key_env,
+        "input_tokens": input_tokens, "output_tokens": output_tokens, "duration": duration,
+        "requests": requests, "warmup": warmup,
+    }  # fmt: skip
+    if url is None:
+        if stray := [f"--{name.replace('_', '-')}" for name, value in given.items() if value is not None]:
+            raise UserError(
+                f"{', '.join(stray)}: only with --url; change a scenario with --set, "
+                "e.g. --set load.0.duration=10s"
+            )
         resolved = load_scenario(scenario, set_, only)
+    else:
+        if only:
+            raise UserError("--only goes with a scenario; --url is one target")
+        resolved = scenario_from_options(_url_options(url, given), set_)
+        typer.echo(to_yaml(resolved), err=True)
     execute(resolved, dry_run=dry_run, out=out, resume=resume, yes=yes)
+
+
+def _url_options(url: str, given: dict[str, object]) -> UrlOptions:
+    """The options given, and defaults for a first look: 30 s a level after 5 s of warm-up."""
+    from enginebench.catalog.scenario import UrlOptions
+
+    defaults: dict[str, object] = {"concurrency": "1,8,64", "warmup": "5s"}
+    if given["requests"] is None:
+        defaults["duration"] = "30s"
+    chosen = {name: defaults.get(name) if value is None else value for name, value in given.items()}
+    return UrlOptions(url, **chosen)  # type: ignore[arg-type]
 
 
 def execute(scenario: Scenario, *, dry_run: bool, out: Path | None, resume: Path | None, yes: bool) -> None:
     """Runs a resolved scenario and leaves with the exit code of its end."""
     from rich.console import Console
 
-    from enginebench.bench.cell import prepare_workers
-    from enginebench.bench.experiment import first_meta, resumed_meta, run
+    from enginebench.bench.experiment import first_meta, prepare, resumed_meta, run
+    from enginebench.bench.interrupts import Interrupts
     from enginebench.bench.screen import Screen
     from enginebench.catalog.plan import cells, plan_table, public_targets
     from enginebench.store.folder import RunFolder, create
@@ -83,24 +103,23 @@ def execute(scenario: Scenario, *, dry_run: bool, out: Path | None, resume: Path
         raise UserError(
             f"{', '.join(public)}: a public host; pass --yes (or set allow_public: true) if you may load it"
         )
+    prepare(scenario, "enginebench.cli.main")
     if resume is not None:
         folder = RunFolder(resume)
         meta = resumed_meta(folder, scenario)
     else:
         meta = first_meta(scenario, _command())
         folder = create(out, scenario.name)
-    prepare_workers("enginebench.cli.main")
     n_done = sum(c["finished"] for c in meta["cells"])
-    with Screen(Console(stderr=True, highlight=False), len(cells(scenario)), n_done) as screen:
+    screen = Screen(Console(stderr=True, highlight=False), len(cells(scenario)), n_done)
+    with Interrupts(screen.say) as interrupts:
         try:
-            status = run(scenario, folder, screen, meta)
+            with screen:
+                status = run(scenario, folder, screen, meta, interrupts)
+            status = _report(folder, status)
         except StorageError as error:
             error.exit_code = EXIT_CODES["interrupted"]  # a full disk, say: what was stored stays
             raise
-    summary = _report(folder)
-    if status == "done" and (barren := _without_success(summary)):
-        typer.echo(f"enginebench: not one request succeeded at {', '.join(barren)}", err=True)
-        status = "failed"
     raise typer.Exit(EXIT_CODES[status])
 
 
@@ -109,14 +128,21 @@ def _command() -> list[str]:
     return ["enginebench", *sys.argv[1:]]
 
 
-def _report(folder: RunFolder) -> Summary:
+def _report(folder: RunFolder, status: str) -> str:
+    """Writes and shows the reports. A run without one success at some level is not done, whatever
+    it went through; returns the status as it then is."""
     from enginebench.cli.show import show
     from enginebench.store.derived import write_reports
     from enginebench.store.loading import load
 
-    summary, path = write_reports(load(folder.path))
-    show(summary, path)
-    return summary
+    barren = _without_success(load(folder.path).summary())
+    if status == "done" and barren:
+        status = "failed"
+        folder.write_meta({**folder.read_meta(), "status": status})
+    show(*write_reports(load(folder.path)))
+    if barren:
+        typer.echo(f"enginebench: not one request succeeded at {', '.join(barren)}", err=True)
+    return status
 
 
 def _without_success(summary: Summary) -> list[str]:

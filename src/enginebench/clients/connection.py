@@ -130,7 +130,7 @@ class Connection:
         for part in parts:
             capture.reads.append(Read(arrived_ns, read_ns, quiet_ns, part))
             if self.awaits_output and self._first.feed(part):
-                self.awaits_output = False
+                self.awaits_output, capture.saw_output = False, True
         self.reads_done += len(parts)
         if self._parser.complete:
             capture.done_ns = arrived_ns or read_ns

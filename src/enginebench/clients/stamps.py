@@ -18,7 +18,7 @@ SO_TIMESTAMPNS = 35
 """From asm-generic/socket.h; Python's socket module does not name it."""
 ANCILLARY_BYTES = socket.CMSG_SPACE(16)
 STEP_NS = NS_PER_MS
-"""NTP slews at most 0.5 ms a second, so a larger change within one is a step of the clock."""
+"""NTP slews at most 0.5 ms a second, so a larger change between two readings is a step of the clock."""
 
 _TIMESPEC = struct.Struct("@qq")
 
@@ -33,7 +33,7 @@ def ask_for_stamps(sock: socket.socket) -> bool:
 
 
 class StampClock:
-    """The offset between the stamps' clock and ours; `refresh` it every second."""
+    """The offset between the stamps' clock and ours; `refresh` it many times a second."""
 
     def __init__(self, read_offset: Callable[[], int] = realtime_minus_monotonic_ns) -> None:
         self._read_offset = read_offset

@@ -17,6 +17,8 @@ from enginebench.engines.readiness import shown
 from enginebench.errors import TargetError
 
 _PATIENCE_S = 20.0
+_LIST_PATIENCE_S = 5.0
+"""Nobody asked for the list: a daemon that hangs must not keep a run waiting."""
 _GONE = re.compile(r"no such container|removal of container \S+ is already in progress", re.IGNORECASE)
 
 
@@ -52,7 +54,7 @@ def labelled() -> list[tuple[str, str]]:
     argv = ["docker", "ps", "--all", "--filter", f"label={RUN}", "--format", format_]
     try:
         done = subprocess.run(
-            argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_PATIENCE_S
+            argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_LIST_PATIENCE_S
         )
     except (OSError, subprocess.TimeoutExpired):
         return []

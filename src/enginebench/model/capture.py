@@ -66,4 +66,6 @@ class Capture:
     connection_reused: bool = False
     retried: bool = False
     clock_stepped: bool = False
+    saw_output: bool = False
+    """Generated output was seen while it lasted."""
     stamp_source: StampSource = "read"

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from typing import Any
 from enginebench.errors import StorageError, UserError
 from enginebench.model.plan import Cell, CellResult, Histogram, Window
 from enginebench.store.records import FORMAT_VERSION
+
+_REQUIRED = {"status", "scenario", "targets", "cells"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +66,13 @@ class RunFolder:
             raise UserError(f"{self.path} is not a run folder: it has no run.json") from None
         except (OSError, ValueError) as error:
             raise StorageError(f"cannot read {self.meta_path}: {error}") from error
-        if meta.get("format") != FORMAT_VERSION:
+        found = meta.get("format") if isinstance(meta, dict) else None
+        if isinstance(found, int) and found > FORMAT_VERSION:
             raise StorageError(
-                f"{self.path} has run format {meta.get('format')}; this version reads {FORMAT_VERSION}: "
-                "upgrade enginebench"
+                f"{self.path} has run format {found}, and this reads {FORMAT_VERSION}: upgrade enginebench"
             )
+        if found != FORMAT_VERSION or not meta.keys() >= _REQUIRED:
+            raise StorageError(f"{self.meta_path} is damaged, or not the run.json of an enginebench run")
         return meta
 
 
@@ -79,6 +83,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         partial.write_bytes(content)
         os.replace(partial, path)
     except OSError as error:
+        partial.unlink(missing_ok=True)
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
 
@@ -105,8 +110,12 @@ def create(parent: Path | None, name: str) -> RunFolder:
 def locked(folder: RunFolder) -> Iterator[bool]:
     """Holds the run's lock; yields False when its run is alive and holds it. The kernel frees the
     lock when its holder dies, however that happens."""
-    folder.lock_path.parent.mkdir(exist_ok=True)
-    with folder.lock_path.open("w") as file:
+    try:
+        folder.lock_path.parent.mkdir(exist_ok=True)
+        file = folder.lock_path.open("w")
+    except OSError as error:
+        raise StorageError(f"cannot write to {folder.path}: {error.strerror}") from error
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -116,20 +125,25 @@ def locked(folder: RunFolder) -> Iterator[bool]:
 
 
 def cell_result(plain: dict[str, Any]) -> CellResult:
-    """The inverse of `dataclasses.asdict` on a CellResult."""
-    window = plain["window"]
-    histograms = {
-        name: Histogram(**{**known, "le": tuple(known["le"]), "n": tuple(known["n"])})
-        for name, known in plain.get("engine_histograms", {}).items()
-    }
-    return CellResult(
-        **{
-            **plain,
-            "cell": Cell(**plain["cell"]),
-            "window": Window(**window) if window else None,
-            "engine_histograms": histograms,
+    """The inverse of `dataclasses.asdict` on a CellResult; keys of a newer version are left out.
+    Raises StorageError when it is damaged."""
+    try:
+        window = plain["window"]
+        histograms = {
+            name: Histogram(**{**known, "le": tuple(known["le"]), "n": tuple(known["n"])})
+            for name, known in plain.get("engine_histograms", {}).items()
         }
-    )
+        ours = {field.name: plain[field.name] for field in fields(CellResult) if field.name in plain}
+        return CellResult(
+            **{
+                **ours,
+                "cell": Cell(**plain["cell"]),
+                "window": Window(**window) if window else None,
+                "engine_histograms": histograms,
+            }
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise StorageError(f"run.json is damaged: a cell lacks or misstates {error}") from error
 
 
 def plain_cell(result: CellResult) -> dict[str, Any]:

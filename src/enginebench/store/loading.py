@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from enginebench.analysis.summary import summarise
+from enginebench.model.plan import CellResult
 from enginebench.model.run import Run
 from enginebench.store.folder import RunFolder, cell_result
 from enginebench.store.records import read_records
@@ -26,8 +28,16 @@ def load(folder: str | os.PathLike[str]) -> Run:
     return Run(
         folder=run_folder.path,
         meta=meta,
-        cells=tuple(cell_result(c) for c in meta["cells"]),
+        cells=tuple(_with_records(run_folder, cell_result(c)) for c in meta["cells"]),
         records=read_records(sorted((run_folder.path / "records").glob("*.parquet"))),
         telemetry=read_telemetry(run_folder),
         derive=summarise,
     )
+
+
+def _with_records(folder: RunFolder, result: CellResult) -> CellResult:
+    """A finished cell whose records are gone is not a finished cell any more."""
+    path = folder.records_path(result.cell, 0)
+    if not result.finished or path.exists():
+        return result
+    return replace(result, finished=False, problem=f"its records are gone: {path}")

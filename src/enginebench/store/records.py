@@ -11,6 +11,7 @@ from types import TracebackType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from enginebench.errors import StorageError
 from enginebench.model.record import Chunks, Record
 
 FORMAT_VERSION = 1
@@ -55,6 +56,7 @@ def _schema() -> pa.Schema:
 SCHEMA = _schema()
 """One row per request. Everything not named above is int64: nanoseconds and counts."""
 
+_DICTIONARIES = [n for n in SCHEMA.names if pa.types.is_dictionary(SCHEMA.field(n).type)]
 _STAMPS = ["chunk_arrived_ns.list.element", "chunk_read_ns.list.element"]
 
 
@@ -73,32 +75,27 @@ def table(records: Sequence[Record]) -> pa.Table:
 
 
 class RecordWriter:
-    """Writes one Parquet file group by group under a temporary name; renamed when complete."""
+    """Gathers records as Arrow columns, and writes one Parquet file when the block ends well.
+
+    One row group: many readers, pandas among them, cannot read lists of dictionary words that are
+    spread over several. The file gets its name when it is whole.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._partial = path.with_suffix(".parquet.partial")
         self._pending: list[Record] = []
         self._pending_chunks = 0
-        self._writer = pq.ParquetWriter(
-            self._partial,
-            SCHEMA,
-            compression="zstd",
-            use_dictionary=[n for n in SCHEMA.names if pa.types.is_dictionary(SCHEMA.field(n).type)]
-            + ["chunk_kind.list.element"],
-            column_encoding=dict.fromkeys(_STAMPS, "DELTA_BINARY_PACKED"),
-        )
+        self._tables: list[pa.Table] = [SCHEMA.empty_table()]
 
     def add(self, record: Record) -> None:
         self._pending.append(record)
         self._pending_chunks += len(record.chunks.kind)
         if self._pending_chunks >= 200_000 or len(self._pending) >= 20_000:
-            self._flush()
+            self._gather()
 
-    def _flush(self) -> None:
-        if self._pending:
-            self._writer.write_table(table(self._pending))
-            self._pending, self._pending_chunks = [], 0
+    def _gather(self) -> None:
+        self._tables.append(table(self._pending))
+        self._pending, self._pending_chunks = [], 0
 
     def __enter__(self) -> RecordWriter:
         return self
@@ -106,14 +103,25 @@ class RecordWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if kind is None:
-                self._flush()
-            self._writer.close()
-            if kind is None:
-                os.replace(self._partial, self._path)
-        finally:
-            self._partial.unlink(missing_ok=True)
+        if kind is None:
+            self._gather()
+            _write(_one(self._tables), self._path)
+
+
+def _write(records: pa.Table, path: Path) -> None:
+    partial = path.with_suffix(f".parquet.partial-{os.getpid()}")
+    try:
+        pq.write_table(
+            records,
+            partial,
+            row_group_size=max(1, len(records)),
+            compression="zstd",
+            use_dictionary=[*_DICTIONARIES, "chunk_kind.list.element"],
+            column_encoding=dict.fromkeys(_STAMPS, "DELTA_BINARY_PACKED"),
+        )
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def read_records(paths: Sequence[Path]) -> pa.Table:
@@ -121,7 +129,7 @@ def read_records(paths: Sequence[Path]) -> pa.Table:
     of an older version lacks are null; columns this version does not know are kept out."""
     tables = []
     for path in paths:
-        raw = pq.ParquetFile(path).read()
+        raw = _read(path)
         columns = [
             raw.column(f.name).cast(f.type) if f.name in raw.column_names else pa.nulls(len(raw), f.type)
             for f in SCHEMA
@@ -129,4 +137,22 @@ def read_records(paths: Sequence[Path]) -> pa.Table:
         tables.append(pa.table(columns, schema=SCHEMA))
     if not tables:
         return SCHEMA.empty_table()
+    return _one(tables)
+
+
+def n_rows(path: Path) -> int:
+    """Rows of a records file. Raises StorageError when it is none."""
+    return len(_read(path))
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        with pq.ParquetFile(path) as file:
+            groups = [file.read_row_group(i) for i in range(file.num_row_groups)]
+            return _one(groups) if groups else file.schema_arrow.empty_table()
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"cannot read {path}: {str(error).splitlines()[0]}") from error
+
+
+def _one(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()

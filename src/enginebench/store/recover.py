@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ from enginebench.model.capture import Capture
 from enginebench.model.plan import CellResult, Window
 from enginebench.model.record import Decoded, Record
 from enginebench.store.folder import RunFolder, locked, plain_cell
-from enginebench.store.records import RecordWriter
+from enginebench.store.records import RecordWriter, n_rows
 from enginebench.store.spool import CellHeader, RequestFacts, read_spool
 from enginebench.store.telemetry import merge_telemetry
 from enginebench.wire.decode import decode
@@ -19,19 +22,23 @@ from enginebench.wire.decode import decode
 def decode_spool(path: Path, records_path: Path, secrets: tuple[str, ...], keep_text: bool) -> int | None:
     """Decodes a whole spool into one records file and deletes the spool. Returns the start of the
     measured window that the spool was marked with. Raises StorageError, and then keeps the spool."""
-    reader = read_spool(path)
+    n_records = 0
     try:
+        reader = read_spool(path)
         with RecordWriter(records_path) as writer:
             for capture, facts in reader:
                 decoded = decode(capture, secrets)
                 if not keep_text:
                     decoded.text = None
                 writer.add(assemble(reader.header, facts, capture, decoded))
+                n_records += 1
     except OSError as error:
         raise StorageError(
-            f"cannot write {records_path}: {error.strerror}; the captures stay in {path}: "
-            "make room, then run `enginebench report` on the folder"
+            f"cannot turn {path} into {records_path}: {error.strerror or error}; what is in the folder "
+            "stays: when the cause is gone, `enginebench report` on it goes on from there"
         ) from error
+    if n_rows(records_path) != n_records:
+        raise StorageError(f"{records_path} does not hold what was written to it; {path} is kept")
     path.unlink()
     return reader.window_start_ns
 
@@ -95,6 +102,8 @@ def recover_dead_run(folder: RunFolder) -> None:
     left = [*folder.spools(), *folder.telemetry_spools()]
     if not left and folder.read_meta()["status"] != "running":
         return
+    if not os.access(folder.path, os.W_OK):
+        return  # a copy on a read-only disk: shown as far as it was stored
     with locked(folder) as ours:
         if ours:
             meta = folder.read_meta()
@@ -108,16 +117,38 @@ def recover_dead_run(folder: RunFolder) -> None:
 def recover_spools(folder: RunFolder, meta: dict[str, Any]) -> None:
     """Decodes every spool of `folder` and lists its cell in `meta` as broken off. The caller holds
     the run's lock."""
+    secrets = tuple(_keys(meta["scenario"]["targets"]))
     for path in folder.spools():
         try:
             header = read_spool(path).header
         except ValueError:
-            # It ended before the header reached the disk: nothing was sent yet.
-            path.unlink()
+            _set_aside(path, meta)
             continue
         keep_text = bool(meta["scenario"].get("keep_text"))
-        start_ns = decode_spool(path, folder.records_path(header.cell, header.worker), (), keep_text)
+        start_ns = decode_spool(path, folder.records_path(header.cell, header.worker), secrets, keep_text)
         window = Window(start_ns, None) if start_ns is not None else None
         broken = CellResult(header.cell, window, header.engine_start, False, "the run ended in this cell", {})
         known = [c for c in meta["cells"] if c["cell"] != plain_cell(broken)["cell"]]
         meta["cells"] = [*known, plain_cell(broken)]
+
+
+def _set_aside(path: Path, meta: dict[str, Any]) -> None:
+    """A spool without a readable header: empty when the run ended before it reached the disk, and
+    else perhaps one that another version can read."""
+    if path.stat().st_size == 0:
+        path.unlink()
+        return
+    kept = path.with_suffix(".unreadable")
+    path.rename(kept)
+    note = f"{kept.name} in the folder spool cannot be read by this version; it was left as it is"
+    meta["notes"] = [*meta.get("notes", []), note]
+
+
+def _keys(targets: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The API keys that the scenario refers to, as far as they can still be looked up."""
+    for target in targets:
+        with suppress(OSError, UnicodeDecodeError):
+            if key := os.environ.get(target.get("api_key_env") or ""):
+                yield key.strip()
+            if path := target.get("api_key_file"):
+                yield Path(path).expanduser().read_text().strip()

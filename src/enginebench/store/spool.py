@@ -8,6 +8,7 @@ measured window has begun. A frame cut short by a crash ends the file.
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -77,15 +78,36 @@ class Spool:
         reads = capture.reads[first_read:] if first_read else capture.reads
         scalars = [getattr(capture, name) for name in _SCALARS]
         if self._secrets:
-            reads = [Read(a, r, q, self._clean(body)) for a, r, q, body in reads]
+            # A secret may be cut by the border of two reads: the read before the new ones is looked
+            # at with them, and while more may come the last is held back.
+            before = min(1, first_read)
+            reads = self._clean_reads(capture.reads[first_read - before :])[before:]
+            if capture.ending is None:
+                reads = reads[:-1]
             scalars[_SCALARS.index("headers")] = [
                 (name, self._clean(value.encode()).decode()) for name, value in capture.headers
             ]
         self._frame(_Part(capture.seq, facts, scalars, reads))
-        return len(capture.reads)
+        return first_read + len(reads)
 
     def mark_window(self, start_ns: int) -> None:
         self._frame(_Mark(start_ns))
+
+    def _clean_reads(self, reads: list[Read]) -> list[Read]:
+        """Strikes secrets out where they stand, also one that was cut by the border of two reads:
+        all bodies keep their lengths."""
+        whole = b"".join(read.body for read in reads)
+        struck = whole
+        for secret in self._secrets:
+            struck = struck.replace(secret, b"*" * len(secret))
+        if struck == whole:
+            return reads
+        ends = list(itertools.accumulate(len(read.body) for read in reads))
+        starts = [0, *ends[:-1]]
+        return [
+            Read(read.arrived_ns, read.read_ns, read.quiet_ns, struck[start:end])
+            for read, start, end in zip(reads, starts, ends, strict=True)
+        ]
 
     def _clean(self, body: bytes) -> bytes:
         for secret in self._secrets:
