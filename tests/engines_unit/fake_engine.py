@@ -45,6 +45,8 @@ COMPLETION_STATUS = {
     "locked": [401],
 }
 HEALTH_STATUS = {"loading": [503, 503, 200], "unhealthy": [503]}
+LAST_REQUEST = 60
+"""At which `dies-under-load` dies: far beyond what is asked before the load."""
 MODELS_STATUS = {
     "locked": 401,
     "forbidden": 403,
@@ -101,6 +103,8 @@ class Answer(BaseHTTPRequestHandler):
         if self.server.mode == "dies-completing":
             print("CUDA error: an illegal memory access was encountered", flush=True)
             os._exit(1)
+        if self.server.mode == "dies-under-load" and self.server.asked[f"POST {self.path}"] >= LAST_REQUEST:
+            self._die_streaming()
         status = self._in_turn(COMPLETION_STATUS.get(self.server.mode, [200]))
         if status != 200:
             message = MESSAGES.get(self.server.mode, "unknown field\n ignore_eos")
@@ -109,6 +113,13 @@ class Answer(BaseHTTPRequestHandler):
             self._stream_without_end()
         else:
             self._answer(200, STREAMS.get(self.server.mode, STREAM), "text/event-stream")
+
+    def _die_streaming(self) -> None:
+        """As vLLM does it when its engine process is gone: an error event, [DONE], a clean end."""
+        print("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", flush=True)
+        self._answer(200, STREAMS["error-in-stream"], "text/event-stream")
+        self.wfile.flush()
+        os._exit(1)
 
     def _stream_without_end(self) -> None:
         self.send_response(200)
@@ -153,14 +164,15 @@ def deaf() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def leave_daemon(notes: str) -> None:
-    """A grandchild in a session of its own, its parent gone, deaf to every polite signal."""
+def leave_daemon(notes: str, *, hears: bool = False) -> None:
+    """A grandchild in a session of its own, its parent gone, deaf to polite signals unless it `hears`."""
     told, tell = os.pipe()
     child = os.fork()
     if child == 0:
         os.setsid()
         if os.fork() == 0:
-            deaf()
+            if not hears:
+                deaf()
             note(notes, f"daemon {os.getpid()}")
             os.write(tell, b"x")
             while True:
@@ -191,6 +203,8 @@ def main(port: int, mode: str, notes: str | None = None) -> None:
         deaf()
     if mode == "daemon" and notes:
         leave_daemon(notes)
+    if mode == "polite-daemon":
+        leave_daemon(os.devnull, hears=True)
     if mode == "floods":
         for number in range(40_000):
             print(f"line {number} " + "x" * 90)

@@ -6,9 +6,10 @@ import multiprocessing
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from multiprocessing import forkserver
+from multiprocessing import forkserver, util
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 from enginebench.bench.interrupts import Interrupts
 from enginebench.bench.progress import Progress, shared_row
@@ -41,6 +42,11 @@ def prepare_workers(main_module: str) -> None:
         forkserver.ensure_running()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def worker_folder() -> Path:
+    """The temporary folder in which that server process listens; it is removed when we end."""
+    return Path(util.get_temp_dir())
 
 
 @dataclass(frozen=True, slots=True)

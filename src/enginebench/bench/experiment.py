@@ -11,10 +11,11 @@ from typing import Any, Protocol
 
 from enginebench import __version__
 from enginebench.bench.agreement import answers, request_fields
-from enginebench.bench.cell import CellRun, prepare_workers, run_cell
+from enginebench.bench.cell import CellRun, prepare_workers, run_cell, worker_folder
 from enginebench.bench.interrupts import Interrupts
 from enginebench.bench.limits import ensure_descriptors
 from enginebench.bench.progress import Progress
+from enginebench.bench.sweeping import swept
 from enginebench.bench.targets import OpenTarget, api_key, opened, target_facts
 from enginebench.catalog.plan import cells as planned_cells
 from enginebench.catalog.scenario import plain_scenario
@@ -135,7 +136,7 @@ def run(
         if c["finished"] and folder.records_path(Cell(**c["cell"]), 0).exists()
     ]
     todo = [cell for cell in planned_cells(scenario) if asdict(cell) not in kept]
-    with locked(folder) as ours:
+    with locked(folder) as ours, swept(worker_folder()):
         if not ours:
             raise UserError(f"another enginebench is writing to {folder.path}")
         experiment.save()

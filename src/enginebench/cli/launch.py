@@ -76,10 +76,13 @@ def _clean() -> None:
 
 def _run_with_passing_log(scenario: Scenario) -> None:
     """The log goes with the engine, unless that failed: the error then names the file."""
+    from enginebench.bench.sweeping import swept
+
     folder = Path(tempfile.mkdtemp(prefix="enginebench-"))
     log_path, failed = folder / "engine.txt", False
     try:
-        _run(scenario, log_path)
+        with swept(folder):
+            _run(scenario, log_path)
     except TargetError:
         failed = True
         raise
