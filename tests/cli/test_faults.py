@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,7 +25,8 @@ import pandas as pd
 import pytest
 from tests.cli.conftest import PROGRAM
 from tests.engines_unit import fake_engine
-from tests.engines_unit.waiting import wait_until
+from tests.engines_unit.orphaned import kill_guard, without_owner
+from tests.engines_unit.waiting import Notes, wait_until
 
 import enginebench as package
 
@@ -48,6 +52,8 @@ class FaultRun:
     meta: dict[str, Any]
     frame: pd.DataFrame
     folder: Path
+    orphan: int | None = None
+    """Pid of what an earlier run had left behind."""
 
     def target(self, name: str) -> dict[str, Any]:
         (found,) = [target for target in self.meta["targets"] if target["name"] == name]
@@ -115,6 +121,18 @@ def listens(url: str) -> bool:
         return sock.connect_ex(("127.0.0.1", httpx.URL(url).port or 0)) == 0
 
 
+@contextmanager
+def orphaned(folder: Path) -> Iterator[int]:
+    notes = Notes(folder / "notes")
+    daemon, guard = without_owner(notes, folder / "log.txt")
+    try:
+        kill_guard(guard, notes)
+        yield daemon
+    finally:
+        os.kill(daemon, signal.SIGKILL)
+        notes.close()
+
+
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> FaultRun:
     modes = [
@@ -127,7 +145,14 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> FaultRun:
         "floods",
         "ok-again",
     ]
-    return run_faults(tmp_path_factory.mktemp("faults"), modes)
+    with orphaned(tmp_path_factory.mktemp("orphan")) as orphan:
+        return replace(run_faults(tmp_path_factory.mktemp("faults"), modes), orphan=orphan)
+
+
+def test_what_an_earlier_run_left_is_named_with_what_ends_it(ran: FaultRun) -> None:
+    (line,) = [line for line in ran.err.splitlines() if line.startswith("left behind by an earlier run: ")]
+    assert f"process {ran.orphan} ({sys.executable}" in line
+    assert line.endswith("; to end that: enginebench launch --clean")
 
 
 def test_the_run_goes_on_to_its_end_and_says_that_targets_failed(ran: FaultRun) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -154,3 +155,9 @@ def test_a_scenario_starts_any_command_and_keeps_what_it_ran_on(enginebench, tmp
     assert meta["targets"][0]["hardware"] == "the laptop"
     assert meta["scenario"]["targets"][0]["gpus"] == []
     assert meta["status"] == "done"
+
+
+def test_a_launch_without_an_engine_says_where_they_are_listed(enginebench: Any) -> None:
+    ended = enginebench("launch")
+    assert ended.code == 2
+    assert ended.err == "enginebench: name an engine: `enginebench list engines` shows them all\n"

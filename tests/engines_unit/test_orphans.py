@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,21 +10,12 @@ import psutil
 import pytest
 from tests.engines_unit import fake_engine
 from tests.engines_unit.conftest import SpecOf
+from tests.engines_unit.orphaned import kill_guard, without_owner
 from tests.engines_unit.waiting import Notes, wait_for_exit
 
 from enginebench.engines import orphans
 from enginebench.engines.marks import RUN, owner_is_gone, run_id
 from enginebench.engines.process import running
-
-OWNER = """
-import signal, sys
-from pathlib import Path
-from enginebench.engines.process import EngineSpec, start
-fake, notes, log = sys.argv[1:]
-argv = [sys.executable, "-S", fake, "{port}", "daemon", notes]
-print(start(EngineSpec("fake", argv, Path(log), "fake"))._owned.guard_pid, flush=True)
-signal.pause()
-"""
 
 
 def pids(found: orphans.Orphans) -> set[int]:
@@ -39,18 +28,9 @@ def test_a_running_engine_is_no_orphan(spec_of: SpecOf, notes: Notes) -> None:
 
 
 def test_a_daemon_that_lost_owner_and_guard_is_found_and_ended(notes: Notes, tmp_path: Path) -> None:
-    argv = [sys.executable, "-c", OWNER, fake_engine.__file__, str(notes.path), str(tmp_path / "log.txt")]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as owner:
-        assert owner.stdout is not None
-        guard = int(owner.stdout.readline())
-        daemon = notes.pid("daemon")
-        # Stopped first, so that it cannot use the moment between the two deaths.
-        os.kill(guard, signal.SIGSTOP)
-        owner.kill()
+    daemon, guard = without_owner(notes, tmp_path / "log.txt")
     assert daemon not in pids(orphans.find())  # a guard that lives is about to end it
-    os.kill(guard, signal.SIGKILL)
-    wait_for_exit(guard)
-    wait_for_exit(notes.pid("up"))
+    kill_guard(guard, notes)
     found = orphans.find()
     assert daemon in pids(found)
     ours = orphans.Orphans(tuple(p for p in found.processes if p.pid == daemon), ())
