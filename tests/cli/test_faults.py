@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -124,13 +123,9 @@ def listens(url: str) -> bool:
 @contextmanager
 def orphaned(folder: Path) -> Iterator[int]:
     notes = Notes(folder / "notes")
-    daemon, guard = without_owner(notes, folder / "log.txt")
-    try:
+    with closing(notes), without_owner(notes, folder / "log.txt") as (daemon, guard):
         kill_guard(guard, notes)
         yield daemon
-    finally:
-        os.kill(daemon, signal.SIGKILL)
-        notes.close()
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.engines_unit import fake_engine
@@ -22,8 +24,10 @@ signal.pause()
 """
 
 
-def without_owner(notes: Notes, log: Path) -> tuple[int, int]:
-    """Pids of a daemon whose owner is gone, and of its guard, which is stopped and ends nothing."""
+@contextmanager
+def without_owner(notes: Notes, log: Path) -> Iterator[tuple[int, int]]:
+    """Pids of a daemon whose owner is gone, and of its guard, which is stopped and ends nothing. Both
+    are gone at the end of the block."""
     argv = [sys.executable, "-c", OWNER, fake_engine.__file__, str(notes.path), str(log)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
@@ -31,7 +35,12 @@ def without_owner(notes: Notes, log: Path) -> tuple[int, int]:
         daemon = notes.pid("daemon")
         os.kill(guard, signal.SIGSTOP)
         owner.kill()
-    return daemon, guard
+    try:
+        yield daemon, guard
+    finally:
+        for pid in (guard, daemon):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def kill_guard(guard: int, notes: Notes) -> None:

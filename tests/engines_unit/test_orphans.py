@@ -28,17 +28,17 @@ def test_a_running_engine_is_no_orphan(spec_of: SpecOf, notes: Notes) -> None:
 
 
 def test_a_daemon_that_lost_owner_and_guard_is_found_and_ended(notes: Notes, tmp_path: Path) -> None:
-    daemon, guard = without_owner(notes, tmp_path / "log.txt")
-    assert daemon not in pids(orphans.find())  # a guard that lives is about to end it
-    kill_guard(guard, notes)
-    found = orphans.find()
-    assert daemon in pids(found)
-    ours = orphans.Orphans(tuple(p for p in found.processes if p.pid == daemon), ())
-    assert str(ours).startswith(f"process {daemon} ({sys.executable} -S {fake_engine.__file__}"[:60])
-    assert ours.ending() == f"kill -9 {daemon}"
-    assert orphans.end(ours, grace_s=0.2) == ()
-    wait_for_exit(daemon)
-    assert daemon not in pids(orphans.find())
+    with without_owner(notes, tmp_path / "log.txt") as (daemon, guard):
+        assert daemon not in pids(orphans.find())  # a guard that lives is about to end it
+        kill_guard(guard, notes)
+        found = orphans.find()
+        assert daemon in pids(found)
+        ours = orphans.Orphans(tuple(p for p in found.processes if p.pid == daemon), ())
+        assert str(ours).startswith(f"process {daemon} ({sys.executable} -S {fake_engine.__file__}"[:60])
+        assert ours.ending() == f"kill -9 {daemon}"
+        assert orphans.end(ours, grace_s=0.2) == ()
+        wait_for_exit(daemon)
+        assert daemon not in pids(orphans.find())
 
 
 def test_ending_what_has_ended_by_itself_hits_nobody_else() -> None:
