@@ -327,3 +327,58 @@ def test_a_load_worker_that_is_killed_makes_the_run_a_failed_one(mock, tmp_path)
     assert process.returncode == 3, err
     assert run.meta["status"] == "failed"
     assert not run.cells[0].finished
+
+
+def test_an_engine_that_is_not_installed_is_refused_before_anything_is_measured(tmp_path):
+    """Also when it comes second: the first target's minutes would be lost time."""
+    scenario = {
+        "name": "second-missing",
+        "targets": [
+            {"name": "m", "launch": "mock", "model": "mock"},
+            {"name": "l", "launch": "llamacpp", "via": "wheel", "model": "{engines}/models/tiny-llama.gguf"},
+        ],
+        "load": {"levels": [1], "warmup": "0s", "requests": 1},
+    }
+    (tmp_path / "s.yaml").write_text(json.dumps(scenario))
+    done = subprocess.run(
+        [*PROGRAM, "run", "s.yaml", "--out", "run"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "ENGINEBENCH_ENGINES": str(tmp_path / "none")},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "scripts/install-engines llamacpp" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("streams", [lambda gone: subprocess.PIPE, lambda gone: gone], ids=["stdout", "both"])
+def test_a_reader_that_has_gone_changes_nothing_of_how_a_run_ends(tmp_path, streams):
+    def refuse(connection: Any, number: int) -> None:
+        connection.sendall(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
+
+    with scripted_server(refuse) as server:
+        words = [
+            "--url",
+            server.url,
+            "--model",
+            "m",
+            "--concurrency",
+            1,
+            "--requests",
+            2,
+            *SHORT,
+            "--out",
+            "run",
+        ]
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        done = subprocess.run(
+            [*PROGRAM, "run", *map(str, words)],
+            cwd=tmp_path,
+            stdout=write_end,
+            stderr=streams(write_end),
+            timeout=60,
+        )
+        os.close(write_end)
+    assert done.returncode == 3
+    assert (tmp_path / "run" / "report.html").exists()
+    assert b"Traceback" not in (done.stderr or b"")

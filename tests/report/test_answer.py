@@ -46,6 +46,23 @@ def test_a_level_with_a_failed_check_is_passed_over_and_named() -> None:
     assert text.endswith("A higher number at concurrency 64 does not count: a check failed there.")
 
 
+def test_a_level_that_broke_off_is_no_best_level_where_another_came_to_its_end() -> None:
+    broken = replace(rated(64, 900), complete=False)
+
+    (text,) = answer(summary_of(rated(1, 100), rated(8, 640), broken))
+
+    assert text.startswith("vllm gave its highest output throughput, 640 tok/s, at concurrency 8.")
+    assert "does not count: it broke off." in text
+
+
+def test_where_every_level_broke_off_the_highest_is_shown() -> None:
+    broken = [replace(rated(users, rate), complete=False) for users, rate in ((1, 100), (8, 640))]
+
+    (text,) = answer(summary_of(*broken))
+
+    assert "640 tok/s" in text
+
+
 def test_where_every_level_failed_a_check_the_reader_is_warned() -> None:
     (text,) = answer(summary_of(rated(1, 100, "fail"), rated(8, 640, "fail")))
 

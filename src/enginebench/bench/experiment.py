@@ -16,7 +16,7 @@ from enginebench.bench.interrupts import Interrupts
 from enginebench.bench.limits import ensure_descriptors
 from enginebench.bench.progress import Progress
 from enginebench.bench.sweeping import swept
-from enginebench.bench.targets import OpenTarget, api_key, opened, target_facts
+from enginebench.bench.targets import OpenTarget, check, opened, target_facts
 from enginebench.catalog.plan import cells as planned_cells
 from enginebench.catalog.scenario import plain_scenario
 from enginebench.engines import orphans
@@ -114,10 +114,10 @@ def resumed_meta(folder: RunFolder, scenario: Scenario) -> dict[str, Any]:
 
 
 def prepare(scenario: Scenario, main_module: str) -> None:
-    """What can be refused before a folder is made: keys and descriptors. Raises UserError.
-    `main_module` is the program's own (`prepare_workers`)."""
+    """What can be refused before a folder is made: keys, what is not installed, descriptors.
+    `main_module` is the program's own (`prepare_workers`). Raises UserError."""
     for target in scenario.targets:
-        api_key(target)
+        check(target)
     ensure_descriptors(max(level for load in scenario.load for level in load.levels))
     # Only now: workers inherit the raised limit from the process that they are forked from.
     prepare_workers(main_module)

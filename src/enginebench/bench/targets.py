@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from enginebench.model.client import Endpoint
 from enginebench.model.launcher import Image, Launcher
 from enginebench.model.request import ENDPOINT_PATHS, Dialect
 from enginebench.model.scenario import Scenario, Target
+from enginebench.store.keys import look_up
 from enginebench.telemetry.as_running import flags_as_running, image_digest
 from enginebench.telemetry.host import shares_cores
 from enginebench.telemetry.prometheus import EngineMetrics, read_once
@@ -58,28 +58,34 @@ class OpenTarget:
 def api_key(target: Target) -> str | None:
     """The key that `api_key_env` or `api_key_file` refers to. Raises UserError when it is not there,
     or when it is nothing that a header can carry; it is never quoted."""
-    if target.api_key_env is not None:
-        key = os.environ.get(target.api_key_env, "").strip()
-        if not key:
-            raise UserError(
-                f"target {target.name}: the environment variable {target.api_key_env} is not set; "
-                f"export it, or name another one with api_key_env"
-            )
-    elif target.api_key_file is not None:
-        try:
-            key = Path(target.api_key_file).expanduser().read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(
-                f"target {target.name}: cannot read api_key_file {target.api_key_file}: {error}"
-            ) from error
-    else:
+    if target.api_key_env is None and target.api_key_file is None:
         return None
+    try:
+        key = look_up(target.api_key_env, target.api_key_file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"target {target.name}: cannot read api_key_file {target.api_key_file}: {error}"
+        ) from error
+    if key is None:
+        raise UserError(
+            f"target {target.name}: the environment variable {target.api_key_env} is not set; "
+            f"export it, or name another one with api_key_env"
+        )
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         raise UserError(
             f"target {target.name}: {target.api_key_env or target.api_key_file} holds no API key: "
             "a key is one word of ASCII characters, without blanks or line breaks"
         )
     return key
+
+
+def check(target: Target) -> None:
+    """What can be known to be missing before anything is started: its key, the engine's environment,
+    the model's file. Raises UserError."""
+    api_key(target)
+    if target.launch is not None:
+        asked = {"model": target.model, **target.options}
+        invocation(load_launcher(target.launch), target.via, asked, surroundings(target))
 
 
 def headers_of(target: Target) -> dict[str, str]:

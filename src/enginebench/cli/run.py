@@ -47,6 +47,7 @@ def run(
     Exit codes: 0 done, 2 the input is wrong, 3 a target failed, 4 interrupted with a partial run saved.
     """
     from enginebench.catalog.scenario import load_scenario, scenario_from_options, to_yaml
+    from enginebench.cli.show import note
 
     if (scenario is None) == (url is None):
         raise UserError(
@@ -70,7 +71,7 @@ def run(
         if only:
             raise UserError("--only goes with a scenario; --url is one target")
         resolved = scenario_from_options(_url_options(url, given), set_)
-        typer.echo(to_yaml(resolved), err=True)
+        note(to_yaml(resolved))
     execute(resolved, dry_run=dry_run, out=out, resume=resume, yes=yes)
 
 
@@ -87,12 +88,11 @@ def _url_options(url: str, given: dict[str, object]) -> UrlOptions:
 
 def execute(scenario: Scenario, *, dry_run: bool, out: Path | None, resume: Path | None, yes: bool) -> None:
     """Runs a resolved scenario and leaves with the exit code of its end."""
-    from rich.console import Console
-
     from enginebench.bench.experiment import first_meta, prepare, resumed_meta, run
     from enginebench.bench.interrupts import Interrupts
     from enginebench.bench.screen import Screen
     from enginebench.catalog.plan import cells, plan_table, public_targets
+    from enginebench.cli.show import SteadyConsole
     from enginebench.store.folder import RunFolder, create
 
     if dry_run:
@@ -111,7 +111,7 @@ def execute(scenario: Scenario, *, dry_run: bool, out: Path | None, resume: Path
         meta = first_meta(scenario, _command())
         folder = create(out, scenario.name)
     n_done = sum(c["finished"] for c in meta["cells"])
-    screen = Screen(Console(stderr=True, highlight=False), len(cells(scenario)), n_done)
+    screen = Screen(SteadyConsole(stderr=True, highlight=False), len(cells(scenario)), n_done)
     with Interrupts(screen.say) as interrupts:
         try:
             with screen:
@@ -131,7 +131,7 @@ def _command() -> list[str]:
 def _report(folder: RunFolder, status: str) -> str:
     """Writes and shows the reports. A run without one success at some level is not done, whatever
     it went through; returns the status as it then is."""
-    from enginebench.cli.show import show
+    from enginebench.cli.show import note, show
     from enginebench.store.derived import write_reports
     from enginebench.store.loading import load
 
@@ -141,7 +141,7 @@ def _report(folder: RunFolder, status: str) -> str:
         folder.write_meta({**folder.read_meta(), "status": status})
     show(*write_reports(load(folder.path)))
     if barren:
-        typer.echo(f"enginebench: not one request succeeded at {', '.join(barren)}", err=True)
+        note(f"enginebench: not one request succeeded at {', '.join(barren)}")
     return status
 
 

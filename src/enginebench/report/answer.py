@@ -17,17 +17,17 @@ REPEATS_FOR_A_VERDICT = 5
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The level of highest output throughput whose checks did not fail."""
+    """The level of highest output throughput that came to its end and whose checks did not fail."""
 
     point: Point
     throughput: float
     passed_over: tuple[Point, ...]
-    """Levels with a higher throughput, left out because a check failed there."""
+    """Levels with a higher throughput, left out because a check failed there or they broke off."""
 
 
 def best(series: Series) -> Best | None:
-    """None when no level has a throughput. When checks failed on all levels the highest one is given,
-    and its failed checks are for the reader to see (`failed_checks`)."""
+    """None when no level has a throughput. When no level passes, those that came to their end go
+    before those that broke off, and what failed is for the reader to see (`failed_checks`)."""
     rated = [
         (throughput, point)
         for point in series.points
@@ -35,10 +35,16 @@ def best(series: Series) -> Best | None:
     ]
     if not rated:
         return None
-    valid = [one for one in rated if not failed_checks(one[1])] or rated
+    whole = [one for one in rated if one[1].complete] or rated
+    valid = [one for one in whole if not failed_checks(one[1])] or whole
     throughput, chosen = max(valid, key=lambda one: one[0])
     over = tuple(point for other, point in rated if other > throughput)
     return Best(chosen, throughput, over)
+
+
+def _why(passed_over: tuple[Point, ...]) -> str:
+    reasons = {"a check failed there" if failed_checks(point) else "it broke off" for point in passed_over}
+    return " or ".join(sorted(reasons))
 
 
 def failed_checks(point: Point) -> list[str]:
@@ -104,7 +110,7 @@ def caution(series: Series, found: Best) -> str | None:
         return f"Do not rely on it: at {load} {level_text(found.point)} a check failed ({names})."
     if found.passed_over:
         levels = listed(level_text(point) for point in found.passed_over)
-        return f"A higher number at {load} {levels} does not count: a check failed there."
+        return f"A higher number at {load} {levels} does not count: {_why(found.passed_over)}."
     return None
 
 

@@ -13,6 +13,7 @@ from enginebench.model.capture import Capture
 from enginebench.model.plan import CellResult, Window
 from enginebench.model.record import Decoded, Record
 from enginebench.store.folder import RunFolder, locked, plain_cell
+from enginebench.store.keys import look_up
 from enginebench.store.records import RecordWriter, n_rows
 from enginebench.store.spool import CellHeader, RequestFacts, read_spool
 from enginebench.store.telemetry import merge_telemetry
@@ -102,7 +103,7 @@ def recover_dead_run(folder: RunFolder) -> None:
     left = [*folder.spools(), *folder.telemetry_spools()]
     if not left and folder.read_meta()["status"] != "running":
         return
-    if not os.access(folder.path, os.W_OK):
+    if not os.access(folder.path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         return  # a copy on a read-only disk: shown as far as it was stored
     with locked(folder) as ours:
         if ours:
@@ -148,7 +149,5 @@ def _keys(targets: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """The API keys that the scenario refers to, as far as they can still be looked up."""
     for target in targets:
         with suppress(OSError, UnicodeDecodeError):
-            if key := os.environ.get(target.get("api_key_env") or ""):
-                yield key.strip()
-            if path := target.get("api_key_file"):
-                yield Path(path).expanduser().read_text().strip()
+            if key := look_up(target.get("api_key_env"), target.get("api_key_file")):
+                yield key
